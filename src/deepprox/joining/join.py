@@ -1,0 +1,105 @@
+"""The join phase of one start: quasi-Newton until the support settles, then Newton, until certified."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from threadpoolctl import threadpool_limits
+
+from deepprox.joining import quasi_newton
+from deepprox.joining.finish import Point, finish, look, no_slopes
+from deepprox.joining.live import Live, canonical, live_part, whole
+from deepprox.problem import Problem, Weights
+
+FEW = 1500  # live weights up to which a dense Hessian is formed
+SETTLED = 0.4  # share of a chunk's steps that may still change the support before Newton is tried
+
+Note = Callable[[str, dict[str, Any]], None]
+
+
+class Joined(NamedTuple):
+    """A stationary point in canonical form, or as near to one as the budget allowed."""
+
+    W: tuple[np.ndarray, ...]
+    live: Live
+    objective: float
+    loss: float
+    certificate: float
+    n_held: int
+    strict: bool | None
+    status: str
+    n_iter: int
+
+
+def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) -> Joined:
+    """From ``W`` to a certified stationary point of the objective; ``note`` gets every row."""
+    W, live = canonical(problem.network, W)
+    part = live_part(problem, live)
+    n_iter, chunks, idle, best = 0, 2, 0, np.inf
+    while True:
+        small, step, taken, ready = settle(part.problem, part.take(W), tol, chunks, max_iter - n_iter, note)
+        n_iter += taken
+        strict, slopes = None, no_slopes(part.problem)
+        if ready:
+            with threadpool_limits(1, "blas"):
+                end = finish(part.problem, small, step, tol)
+            for row in end.steps:
+                note("newton", row._asdict())
+            n_iter += len(end.steps)
+            small, slopes, step, strict = end.W, end.slopes, end.step, end.strict
+            chunks = 2 if strict else 2 * chunks
+        on_part = look(part.problem, small, slopes, step)
+        W, live = canonical(problem.network, part.put(small))
+        whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
+        point = look(problem, _device(W), whole_slopes, step)
+        idle = 0 if float(point.objective) < best - 1e-12 * abs(best) or best == np.inf else idle + 1
+        best = min(best, float(point.objective))
+        status = verdict(point, tol, n_iter, max_iter, idle)
+        if status:
+            n_held = sum(int(mask.sum()) for mask, _ in slopes)
+            numbers = float(point.objective), float(point.loss), float(point.certificate)
+            return Joined(W, live, *numbers, n_held, strict, status, n_iter)
+        # certified on its part and not on the whole: something outside wants to come alive
+        part = whole(problem) if on_part.certificate <= tol else live_part(problem, live)
+
+
+def verdict(point: Point, tol: float, n_iter: int, max_iter: int, idle: int) -> str:
+    """Why to stop here, or the empty string."""
+    if not np.isfinite(float(point.objective)):
+        return "diverged"
+    if point.certificate <= tol:
+        return "converged"
+    if n_iter >= max_iter:
+        return "max_iter"
+    return "stalled" if idle >= 3 else ""
+
+
+def settle(
+    problem: Problem, W: Weights, tol: float, chunks: int, budget: int, note: Note
+) -> tuple[Weights, float, int, bool]:
+    """Quasi-Newton steps until the support has settled and Newton's method can take over.
+
+    Returns the weights, the step length that suits their curvature, the number of steps taken, and
+    whether the weights are few enough for Newton.
+    """
+    state = quasi_newton.begin(problem, W, lanes=False)
+    limit = jnp.asarray(tol, state.w.dtype)
+    total = 0
+    while total < budget:
+        state, info, taken = quasi_newton.chunk(problem, W, state, limit, lanes=False)
+        rows = {name: np.asarray(column)[: int(taken)] for name, column in info._asdict().items()}
+        for k in range(int(taken)):
+            note("join", {name: column[k].item() for name, column in rows.items()})
+        total += int(taken)
+        if state.certificate <= tol or state.stalled:
+            break
+        if total >= chunks * quasi_newton.CHUNK and rows["support_changed"].mean() < SETTLED and rows["n_nonzero"][-1] <= FEW:
+            break
+    few = int(jnp.count_nonzero(state.w)) <= FEW
+    return ravel_pytree(W)[1](state.w), float(state.step), total, few
+
+
+def _device(W: Weights) -> Weights:
+    return tuple(jnp.asarray(w) for w in W)

@@ -1,0 +1,120 @@
+"""The canonical form of a sparse network, and the small network that it is.
+
+A unit without a live input is a constant: it is absorbed in the next bias. A unit without a live
+output, or an input without a live unit, does nothing: it is removed. The function stays the same.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from deepprox.problem import Network, Problem, Weights
+from deepprox.struct import replace
+
+LADDER = tuple(sorted({int(b * 2**k) for k in range(20) for b in (4, 6)}))
+
+
+class Live(NamedTuple):
+    """Which inputs and which units of every block take part; the outputs always do."""
+
+    reads: tuple[np.ndarray, ...]
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """Mask of the inputs that reach the output."""
+        return self.reads[0]
+
+    def weights(self, l: int, n_out: int) -> np.ndarray:
+        """Mask of the weights of block ``l`` between live places, biases included."""
+        units = self.reads[l + 1] if l + 1 < len(self.reads) else np.ones(n_out, bool)
+        return units[:, None] & np.concatenate([[True], self.reads[l]])[None, :]
+
+
+def canonical(network: Network, W: Weights) -> tuple[tuple[np.ndarray, ...], Live]:
+    """Weights of the canonical form, in the same shapes, and what is live in it."""
+    out = [np.array(w) for w in W]
+    changed = True
+    while changed:
+        changed = False
+        for l, block in enumerate(network.blocks[:-1]):
+            here, after = out[l], out[l + 1]
+            feeds = (after[:, 1:] != 0).any(0)
+            constant = feeds & ~(here[:, 1:] != 0).any(1)
+            if constant.any():
+                level = np.asarray(block.link(jnp.asarray(here[constant, 0])))
+                after[:, 0] += after[:, 1:][:, constant] @ level
+                after[:, 1:][:, constant] = 0
+                feeds &= ~constant
+            if here[~feeds].any():
+                here[~feeds] = 0
+                changed = True
+            changed |= bool(constant.any())
+    reads = [(out[0][:, 1:] != 0).any(0), *((w[:, 1:] != 0).any(0) for w in out[1:])]
+    return tuple(out), Live(tuple(reads))
+
+
+class Part(NamedTuple):
+    """A smaller problem on all inputs and some units, and where they sit in the whole one."""
+
+    problem: Problem
+    places: tuple[np.ndarray, ...]
+    sizes: tuple[int, ...]
+
+    def take(self, W: Weights) -> Weights:
+        """The weights of the part."""
+        return tuple(jnp.asarray(np.asarray(w)[grid]) for w, grid in zip(W, self._grids()))
+
+    def put(self, small: Weights) -> tuple[np.ndarray, ...]:
+        """Whole weights: the part's in their places, zeros elsewhere."""
+        shapes = [(n_out, 1 + n_in) for n_in, n_out in zip(self.sizes, self.sizes[1:])]
+        return tuple(_place(w, grid, shape) for w, grid, shape in zip(small, self._grids(), shapes))
+
+    def put_columns(self, arrays: Iterable) -> tuple:
+        """Arrays over observations and hidden units: the part's columns in their places."""
+        spots = zip(arrays, self.places[1:], self.sizes[1:])
+        return tuple(_place(a, np.ix_(np.arange(len(a)), place), (len(a), n)) for a, place, n in spots)
+
+    def _grids(self) -> list:
+        columns = [np.concatenate([[0], 1 + place]) for place in self.places[:-1]]
+        return [np.ix_(rows, cols) for rows, cols in zip(self.places[1:], columns)]
+
+
+def _place(small: Any, grid: Any, shape: tuple[int, int]) -> np.ndarray:
+    small = np.asarray(small)
+    out = np.zeros(shape, small.dtype)
+    out[grid] = small
+    return out
+
+
+def whole(problem: Problem) -> Part:
+    """The problem as a part of itself."""
+    sizes = (problem.X.shape[1], *(block.size for block in problem.network.blocks))
+    return Part(problem, tuple(np.arange(n) for n in sizes), sizes)
+
+
+def live_part(problem: Problem, live: Live) -> Part:
+    """The problem on its live units and all inputs, widths rounded up so that few shapes compile.
+
+    The rounding is filled with dead units: they, and every input, are free to come alive. Where that
+    would not halve the number of weights, the whole problem is cheaper than compiling another.
+    """
+    full = whole(problem)
+    places = (full.places[0], *(_fill(mask) for mask in live.reads[1:]), full.places[-1])
+    if n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
+        return full
+    blocks = tuple(replace(b, size=len(p)) for b, p in zip(problem.network.blocks, places[1:]))
+    return Part(replace(problem, network=Network(blocks)), places, full.sizes)
+
+
+def n_weights(sizes: Iterable[int]) -> int:
+    """How many weights dense blocks between these widths have."""
+    return sum(n_out * (1 + n_in) for n_in, n_out in pairwise(sizes))
+
+
+def _fill(mask: np.ndarray) -> np.ndarray:
+    wanted = next((size for size in LADDER if size >= mask.sum()), mask.size)
+    order = np.argsort(~mask, kind="stable")
+    return np.sort(order[: min(wanted, mask.size)])

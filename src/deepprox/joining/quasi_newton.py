@@ -1,0 +1,204 @@
+"""Proximal quasi-Newton steps on ``mean loss(w) + penalty(w)``, for any penalty with a prox.
+
+At ``w`` with gradient ``g`` of the loss, the descent residual ``r`` is
+
+    r_j = g_j + d penalty / d w_j            where w_j is not zero: the penalty is smooth there
+    r_j = (w - prox(w - step g, step))_j / step   where it is zero: what the prox would release
+
+A limited-memory BFGS direction is taken from ``r``; an entry that would change its sign stops at
+zero, exactly, where its penalty has a kink. For the lasso this is the orthant-wise method of Andrew
+and Gao (2007). When ``r`` vanishes and the prox still wants to move (a non-convex penalty can hold a
+weight that is better dropped), the step is the prox-gradient step itself.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from deepprox.joining.certificate import Flat, certificate, flatten
+from deepprox.problem import Problem, Weights
+
+CHUNK = 25  # steps of one call of the compiled program
+MEMORY = 10
+TRIALS = 25
+
+
+class State(NamedTuple):
+    """The point, its loss gradient, and the newest displacement and gradient pairs first."""
+
+    w: Array
+    objective: Array
+    loss: Array
+    gradient: Array
+    S: Array
+    Y: Array
+    n_pairs: Array
+    step: Array
+    certificate: Array
+    stalled: Array
+
+
+class Info(NamedTuple):
+    """One row of the history of the join phase."""
+
+    objective: Array
+    loss: Array
+    certificate: Array
+    n_nonzero: Array
+    support_changed: Array
+
+
+def start(flat: Flat, w: Array) -> State:
+    """No curvature known: unit step."""
+    loss, gradient = flat.loss_and_gradient(w)
+    pairs = jnp.zeros((MEMORY, w.size), w.dtype)
+    step = jnp.ones((), w.dtype)
+    return State(
+        w=w,
+        objective=loss + flat.penalty(w),
+        loss=loss,
+        gradient=gradient,
+        S=pairs,
+        Y=pairs,
+        n_pairs=jnp.zeros((), jnp.int32),
+        step=step,
+        certificate=certificate(flat.residual(w, gradient, step)),
+        stalled=jnp.zeros((), bool),
+    )
+
+
+def inverse_hessian_times(state: State, r: Array, scale: Array) -> Array:
+    """``H r`` by the two-loop recursion over the stored pairs."""
+    known = jnp.arange(MEMORY) < state.n_pairs
+    sy = jnp.where(known, (state.S * state.Y).sum(1), 1.0)
+
+    def newest_to_oldest(q: Array, pair: tuple) -> tuple[Array, Array]:
+        s, y, sy, known = pair
+        a = jnp.where(known, s @ q / sy, 0.0)
+        return q - a * y, a
+
+    def oldest_to_newest(q: Array, pair: tuple) -> tuple[Array, None]:
+        s, y, sy, known, a = pair
+        return q + jnp.where(known, a - y @ q / sy, 0.0) * s, None
+
+    q, a = lax.scan(newest_to_oldest, r, (state.S, state.Y, sy, known))
+    q, _ = lax.scan(oldest_to_newest, q * scale, (state.S, state.Y, sy, known, a), reverse=True)
+    return q
+
+
+def advance(flat: Flat, state: State) -> State:
+    """One step: direction, search along it, curvature, certificate."""
+    w, g, step = state.w, state.gradient, state.step
+    moved = flat.residual(w, g, step)
+    r = jnp.where(w == 0, moved, g + flat.penalty_gradient(w))
+    by_prox = certificate(r) < 0.1 * certificate(moved)
+
+    newest = (state.S[0] * state.Y[0]).sum() / jnp.maximum((state.Y[0] ** 2).sum(), jnp.finfo(w.dtype).tiny)
+    cautious = jnp.minimum(1.0, 1 / jnp.maximum(jnp.abs(r).sum(), 1e-30))
+    scale = jnp.where(state.n_pairs > 0, newest, cautious)
+    d = -inverse_hessian_times(state, r, scale)
+    d = jnp.where((w == 0) & (d * r >= 0), 0.0, d)  # a released weight moves to the side the prox says
+    d = jnp.where(d @ r < 0, d, -scale * r)
+    kinked = flat.prox(jnp.full_like(w, 1e-8), jnp.ones_like(step)) == 0
+    side = jnp.where(w == 0, -r, w)
+
+    def place(t: Array) -> Array:
+        along = w + t * d
+        along = jnp.where(kinked & (along * side <= 0), 0.0, along)
+        return jnp.where(by_prox, flat.prox(w - t * step * g, t * step), along)
+
+    noise = 4 * jnp.finfo(w.dtype).eps * jnp.abs(state.objective)
+
+    def search(carry: tuple) -> tuple:
+        t, k, _ = carry
+        trial = place(t)
+        loss, gradient = flat.loss_and_gradient(trial)
+        objective = loss + flat.penalty(trial)
+        gain = jnp.where(by_prox, ((trial - w) ** 2).sum() / (2 * t * step), -r @ (trial - w))
+        ok = objective <= state.objective - 1e-4 * jnp.maximum(gain, 0.0) + noise
+        return t / 2, k + 1, (ok, trial, objective, loss, gradient)
+
+    nothing = (jnp.zeros((), bool), w, state.objective, state.loss, g)
+    begin = (jnp.ones_like(step), jnp.zeros((), jnp.int32), nothing)
+    unfinished = lambda carry: ~carry[2][0] & (carry[1] < TRIALS)  # noqa: E731
+    _, _, found = lax.while_loop(unfinished, search, begin)
+    return remember(flat, state, *found)
+
+
+def remember(
+    flat: Flat, state: State, ok: Array, w: Array, objective: Array, loss: Array, gradient: Array
+) -> State:
+    """The state after an accepted step; after a refused one, the same point without its memory."""
+    s = w - state.w
+    bend = flat.penalty_gradient(w) - flat.penalty_gradient(state.w)
+    y = gradient - state.gradient + jnp.where(w * state.w > 0, bend, 0.0)
+    curved = ok & (s @ y > 1e-10 * (s @ s))
+    S = jnp.where(curved, jnp.roll(state.S, 1, 0).at[0].set(s), state.S)
+    Y = jnp.where(curved, jnp.roll(state.Y, 1, 0).at[0].set(y), state.Y)
+    n_pairs = jnp.where(ok, jnp.minimum(state.n_pairs + curved, MEMORY), 0)
+    # one over the largest curvature met: small enough for the prox-gradient map to descend
+    met = (S * Y).sum(1) / jnp.maximum((Y**2).sum(1), jnp.finfo(w.dtype).tiny)
+    met = jnp.where(jnp.arange(MEMORY) < n_pairs, met, jnp.inf).min()
+    step = jnp.where(n_pairs > 0, met, state.step)
+    keep = lambda new, old: jnp.where(ok, new, old)  # noqa: E731
+    w, gradient = keep(w, state.w), keep(gradient, state.gradient)
+    return State(
+        w=w,
+        objective=keep(objective, state.objective),
+        loss=keep(loss, state.loss),
+        gradient=gradient,
+        S=S,
+        Y=Y,
+        n_pairs=n_pairs,
+        step=step,
+        certificate=certificate(flat.residual(w, gradient, step)),
+        stalled=~ok & (state.n_pairs == 0),
+    )
+
+
+def run(flat: Flat, state: State, tol: Array) -> tuple[State, Info, Array]:
+    """A chunk of steps; the history of those taken, and their number."""
+
+    def body(carry: tuple) -> tuple:
+        state, history, k = carry
+        after = advance(flat, state)
+        info = Info(
+            after.objective,
+            after.loss,
+            after.certificate,
+            jnp.count_nonzero(after.w),
+            jnp.any((after.w == 0) != (state.w == 0)),
+        )
+        history = jax.tree.map(lambda rows, value: rows.at[k].set(value), history, info)
+        return after, history, k + 1
+
+    zeros = jnp.zeros(CHUNK, state.w.dtype)
+    history = Info(zeros, zeros, zeros, jnp.zeros(CHUNK, int), jnp.zeros(CHUNK, bool))
+    going = lambda c: (c[0].certificate > tol) & ~c[0].stalled & (c[2] < CHUNK)  # noqa: E731
+    return lax.while_loop(going, body, (state, history, jnp.zeros((), jnp.int32)))
+
+
+@partial(jax.jit, static_argnames="lanes")
+def begin(problem: Problem, W: Weights, lanes: bool) -> State:
+    """The first state, of one start or of many side by side."""
+
+    def one(W: Weights) -> State:
+        w, flat = flatten(problem, W)
+        return start(flat, w)
+
+    return jax.vmap(one)(W) if lanes else one(W)
+
+
+@partial(jax.jit, static_argnames="lanes")
+def chunk(
+    problem: Problem, W: Weights, state: State, tol: Array, lanes: bool
+) -> tuple[State, Info, Array]:
+    """A chunk of steps; ``W`` gives only the shapes."""
+
+    def one(W: Weights, state: State) -> tuple[State, Info, Array]:
+        return run(flatten(problem, W)[1], state, tol)
+
+    return jax.vmap(one)(W, state) if lanes else one(W, state)

@@ -1,0 +1,76 @@
+"""Network + data = problem: what is minimised, in one place."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax import Array
+
+from deepprox.blocks import Dense
+from deepprox.losses import Loss
+from deepprox.struct import static, struct
+
+Weights = tuple[Array, ...]
+
+
+def same(tree: Any) -> Any:
+    """The sum over observations when all of them are here."""
+    return tree
+
+
+@struct
+class Network:
+    """Blocks from the input to the output; the last link is not used."""
+
+    blocks: tuple[Dense, ...]
+
+    def init(self, key: Array, n_in: int, dtype: Any) -> Weights:
+        """Independent random weights for every block."""
+        sizes = (n_in, *(block.size for block in self.blocks))
+        keys = jax.random.split(key, len(self.blocks))
+        return tuple(b.init(k, n, dtype) for b, k, n in zip(self.blocks, keys, sizes))
+
+    def forward(self, W: Weights, X: Array) -> tuple[Array, ...]:
+        """``z_1, ..., z_L`` of the forward pass; the last is ``eta``."""
+        Z, reads = [], X
+        for block, w in zip(self.blocks, W):
+            Z.append(block.linear(w, reads))
+            reads = block.link(Z[-1])
+        return tuple(Z)
+
+    def penalty(self, W: Weights) -> Array:
+        """``sum_l penalty_l(W_l)``."""
+        return sum(block.value(w) for block, w in zip(self.blocks, W))  # type: ignore[return-value]
+
+    def prox(self, V: Weights, step: Any) -> Weights:
+        """The prox of the sum: block by block."""
+        return tuple(block.prox(v, step) for block, v in zip(self.blocks, V))
+
+
+@struct
+class Problem:
+    """``sum_i weight_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, weights summing to one.
+
+    An observation of weight 0 changes nothing: padding. ``allsum`` is the only place where
+    observations meet: the identity on one device, a ``psum`` when they are sharded.
+    """
+
+    network: Network
+    loss: Loss
+    X: Array
+    y: Array
+    weight: Array
+    allsum: Callable[[Any], Any] = static(default=same)
+
+    def mean_loss(self, W: Weights) -> Array:
+        """The smooth part of the objective (this device's observations)."""
+        eta = self.network.forward(W, self.X)[-1]
+        return (self.weight * self.loss.value(eta, self.y)).sum()
+
+    def loss_and_gradient(self, W: Weights) -> tuple[Array, Weights]:
+        """The smooth part and its gradient over all observations."""
+        return self.allsum(jax.value_and_grad(self.mean_loss)(W))
+
+    def objective(self, W: Weights) -> Array:
+        """Mean loss of the forward pass plus penalties: the number that counts."""
+        return self.allsum(self.mean_loss(W)) + self.network.penalty(W)

@@ -1,0 +1,1 @@
+"""The split phase: ADMM on the augmented Lagrangian, one file for every step."""

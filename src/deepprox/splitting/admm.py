@@ -1,0 +1,69 @@
+"""The split phase: sweeps of Z-step, W-step of all blocks at once, and U-step."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+from jax import Array, lax
+
+from deepprox.problem import Problem, Weights
+from deepprox.splitting.continuation import automatic_rho, grow
+from deepprox.splitting.residuals import measure
+from deepprox.splitting.state import Info, State, features, start
+from deepprox.splitting.u_step import u_step
+from deepprox.splitting.w_step import gram, w_step
+from deepprox.splitting.z_step import z_step
+
+
+class Pace(NamedTuple):
+    """Over-relaxation of ``Z`` (1 is none), growth of ``rho`` a sweep, and where it ends."""
+
+    relaxation: float | Array = 1.0
+    growth: float | Array = 1.02
+    rho_max: float | Array = 10.0
+
+
+class Inner(NamedTuple):
+    """Inner iterations: majorisations of a Z-step, Newton steps in each, steps of a W-step."""
+
+    z: int = 3
+    newton: int = 4
+    w: int = 15
+
+
+def sweep(problem: Problem, state: State, pace: Pace, inner: Inner) -> tuple[State, Info]:
+    """``Z <- argmin``, ``W <- argmin``, ``U <- U + Z - W F``; then ``rho`` grows."""
+    blocks = problem.network.blocks
+    Z = z_step(problem, state, inner.z, inner.newton)
+    F = features(problem, Z)
+    mix = pace.relaxation
+    relaxed = [mix * z + (1 - mix) * f @ w.T for z, f, w in zip(Z, F, state.W, strict=True)]
+
+    rows = zip(F, relaxed, state.U, state.rho, strict=True)
+    grams = problem.allsum([gram(problem, f, z + u, rho) for f, z, u, rho in rows])
+    rows = zip(blocks, state.W, grams, state.curvature, strict=True)
+    steps = [w_step(block, w, S, C, L, inner.w) for block, w, (S, C), L in rows]
+    W, curvature = tuple(w for w, _ in steps), tuple(L for _, L in steps)
+
+    fits = [f @ w.T for f, w in zip(F, W, strict=True)]
+    U = u_step(state.U, relaxed, fits)
+    after = State(W, Z, U, state.rho, curvature)
+    info = measure(problem, after, F, fits, state.W)
+    rho, U = grow(state.rho, U, pace.growth, pace.rho_max)
+    return after._replace(rho=rho, U=U), info
+
+
+@partial(jax.jit, static_argnames="lanes")
+def begin(problem: Problem, W: Weights, rho: tuple | None, lanes: bool) -> State:
+    """The first state, of one start or of many side by side; ``rho=None`` sets it from the penalties."""
+    one = lambda W: start(problem, W, automatic_rho(problem, W) if rho is None else rho)  # noqa: E731
+    return jax.vmap(one)(W) if lanes else one(W)
+
+
+@partial(jax.jit, static_argnames=("inner", "sweeps", "lanes"))
+def chunk(
+    problem: Problem, state: State, pace: Pace, inner: Inner, sweeps: int, lanes: bool
+) -> tuple[State, Info]:
+    """``sweeps`` sweeps and their history."""
+    one = lambda state: lax.scan(lambda s, _: sweep(problem, s, pace, inner), state, length=sweeps)  # noqa: E731
+    return jax.vmap(one)(state) if lanes else one(state)

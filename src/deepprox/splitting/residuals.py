@@ -1,0 +1,45 @@
+"""What one looks at after a sweep: residuals (Boyd et al. 2011, 3.3.1) and both objectives.
+
+Residuals are amplified with depth, so a small split objective can hide a useless network: the forward
+objective is reported beside it, and it is the one that counts.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from deepprox.problem import Problem, Weights
+from deepprox.splitting.state import Info, State
+
+
+def measure(problem: Problem, state: State, F: list[Array], fits: list[Array], W_old: Weights) -> Info:
+    """Root mean squares over observations of ``Z - W F`` and of ``rho (W - W_old) F``, and their scales."""
+    weight = problem.weight[:, None]
+    primal = dual = primal_scale = dual_scale = jnp.zeros((), weight.dtype)
+    rows = zip(state.W, W_old, state.Z, state.U, state.rho, F, fits, strict=True)
+    for w, w_old, z, u, rho, f, fit in rows:
+        primal += (weight * (z - fit) ** 2).sum()
+        dual += (weight * (rho * (f @ (w - w_old).T)) ** 2).sum()
+        primal_scale += (weight * jnp.maximum(z**2, fit**2)).sum()
+        dual_scale += (weight * (rho * u) ** 2).sum()
+    split_loss = (problem.weight * problem.loss.value(state.Z[-1], problem.y)).sum()
+    sums = (primal, dual, primal_scale, dual_scale), split_loss, problem.mean_loss(state.W)
+    squares, split_loss, loss = problem.allsum(sums)
+    primal, dual, primal_scale, dual_scale = (jnp.sqrt(square) for square in squares)
+    penalty = problem.network.penalty(state.W)
+    return Info(
+        objective=loss + penalty,
+        loss=loss,
+        split_objective=split_loss + penalty,
+        primal=primal,
+        dual=dual,
+        primal_scale=primal_scale,
+        dual_scale=dual_scale,
+        rho=jnp.stack([jnp.mean(rho) for rho in state.rho]).mean(),
+        n_nonzero=jnp.stack([jnp.count_nonzero(w) for w in state.W]).sum(),
+    )
+
+
+def satisfied(info: Info, tol: float) -> Array:
+    """Whether both residuals are within ``tol``, absolutely and relative to their scales."""
+    primal = info.primal <= tol * (1 + info.primal_scale)
+    return primal & (info.dual <= tol * (1 + info.dual_scale))

@@ -1,0 +1,56 @@
+"""What a sweep needs (State) and what one looks at after it (Info)."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from deepprox.problem import Problem, Weights
+
+
+class State(NamedTuple):
+    """Weights, split pre-activations, scaled duals, constraint weights, W-step curvatures."""
+
+    W: Weights
+    Z: tuple[Array, ...]
+    U: tuple[Array, ...]
+    rho: tuple[Array, ...]
+    curvature: tuple[Array, ...]
+
+
+class Info(NamedTuple):
+    """One row of the history of the split phase."""
+
+    objective: Array
+    loss: Array
+    split_objective: Array
+    primal: Array
+    dual: Array
+    primal_scale: Array
+    dual_scale: Array
+    rho: Array
+    n_nonzero: Array
+
+
+def features(problem: Problem, Z: tuple[Array, ...]) -> list[Array]:
+    """``F_l = [1, reads_l]`` with ``reads_1 = X`` and ``reads_{l+1} = link_l(z_l)``."""
+    blocks = problem.network.blocks
+    reads = [problem.X, *(block.link(z) for block, z in zip(blocks, Z[:-1], strict=False))]
+    return [block.features(r) for block, r in zip(blocks, reads, strict=True)]
+
+
+def start(problem: Problem, W: Weights, rho: tuple[Array, ...]) -> State:
+    """A feasible start: ``Z`` is the forward pass, the duals are zero."""
+    Z = problem.network.forward(W, problem.X)
+    U = tuple(jnp.zeros_like(z) for z in Z)
+    curvature = tuple(jnp.zeros((), z.dtype) for z in Z)
+    return State(W, Z, U, rho, curvature)
+
+
+def lagrangian(problem: Problem, state: State) -> Array:
+    """``sum_i weight_i (loss + sum_l rho/2 (|z - W f + u|^2 - |u|^2)) + sum_l penalty_l``."""
+    W, Z, U, rho, _ = state
+    total = problem.loss.value(Z[-1], problem.y)
+    for f, w, z, u, r in zip(features(problem, Z), W, Z, U, rho, strict=True):
+        total += (r / 2 * ((z - f @ w.T + u) ** 2 - u**2)).sum(-1)
+    return problem.allsum((problem.weight * total).sum()) + problem.network.penalty(W)
