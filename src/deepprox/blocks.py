@@ -2,8 +2,8 @@
 
 import math
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from deepprox.links import Identity, Link
@@ -20,10 +20,10 @@ class Dense:
     penalty: Penalty = Zero()
     penalize_bias: bool = static(default=False)
 
-    def init(self, key: Array, n_in: int, dtype: jnp.dtype) -> Array:
+    def init(self, rng: np.random.Generator, n_in: int) -> np.ndarray:
         """Glorot's uniform start, biases included, times the link's gain."""
         bound = self.link.gain * math.sqrt(6 / (n_in + self.size))
-        return jax.random.uniform(key, (self.size, 1 + n_in), dtype, -bound, bound)
+        return rng.uniform(-bound, bound, (self.size, 1 + n_in))
 
     def features(self, reads: Array) -> Array:
         """``F = [1, reads]``: ``z = F W'``."""

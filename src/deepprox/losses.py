@@ -25,6 +25,10 @@ class Loss(ABC):
     def mean(self, eta: Array) -> Array:
         """Expected response given ``eta``: the prediction."""
 
+    def inverse_mean(self, mu: Array) -> Array:
+        """The ``eta`` whose ``mean`` is ``mu``, where a fit starts; zero unless a loss says better."""
+        return jnp.zeros_like(mu)
+
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """``argmin_eta loss(eta, y) + |eta - v|^2 / (2 step)``, searched from ``eta``.
 
@@ -56,6 +60,9 @@ class Squared(Loss):
     def mean(self, eta: Array) -> Array:
         return eta
 
+    def inverse_mean(self, mu: Array) -> Array:
+        return mu
+
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """A weighted mean of ``v`` and ``y``."""
         return (v + step * y) / (1 + step)
@@ -70,6 +77,9 @@ class Softmax(Loss):
 
     def mean(self, eta: Array) -> Array:
         return jax.nn.softmax(eta, axis=-1)
+
+    def inverse_mean(self, mu: Array) -> Array:
+        return jnp.log(jnp.maximum(mu, 1e-8))
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """Newton with ``(diag(p) + ridge - p p')^-1`` by Sherman and Morrison's formula."""

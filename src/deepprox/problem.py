@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax import Array
 
 from deepprox.blocks import Dense
@@ -24,11 +25,10 @@ class Network:
 
     blocks: tuple[Dense, ...]
 
-    def init(self, key: Array, n_in: int, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, n_in: int) -> tuple[np.ndarray, ...]:
         """Independent random weights for every block."""
         sizes = (n_in, *(block.size for block in self.blocks))
-        keys = jax.random.split(key, len(self.blocks))
-        return tuple(b.init(k, n, dtype) for b, k, n in zip(self.blocks, keys, sizes))
+        return tuple(block.init(rng, n) for block, n in zip(self.blocks, sizes))
 
     def forward(self, W: Weights, X: Array) -> tuple[Array, ...]:
         """``z_1, ..., z_L`` of the forward pass; the last is ``eta``."""

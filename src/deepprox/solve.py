@@ -5,18 +5,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from deepprox.joining import quasi_newton
-from deepprox.joining.finish import look, no_slopes
+from deepprox.joining.certificate import ravel, unravel
+from deepprox.joining.finish import look
 from deepprox.joining.join import Joined, join
+from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import Live, canonical
 from deepprox.problem import Problem, Weights
 from deepprox.splitting import admm
+from deepprox.splitting import state as state_
+from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
@@ -28,7 +28,8 @@ MESSAGES = {
     "converged": "converged: the certificate is within tol",
     "settled": "settled: the primal and dual residuals are within tol (join=False)",
     "max_iter": "stopped at max_iter with the certificate above tol: raise max_iter or tol",
-    "stalled": "stalled with the certificate above tol, at the limits of {dtype}: raise tol or use float64",
+    "stalled": "stalled with the certificate above tol: no step lowers the objective any more, at a kink of a "
+    "piecewise link or at the limits of {dtype}: raise tol, use float64 or more starts (n_init)",
     "diverged": "diverged: the objective is not finite: standardize the inputs, raise alpha or lower rho",
 }
 
@@ -80,20 +81,16 @@ class Solution(NamedTuple):
         return tuple(int(np.count_nonzero(w)) for w in self.W)
 
 
-@partial(jax.jit, static_argnames="lanes")
-def initial(problem: Problem, key: Array, lanes: bool) -> Weights:
-    """Random weights, with the output bias at the best constant prediction; one start for each key."""
-    sums = (problem.weight[:, None] * problem.y).sum(0), problem.weight.sum()
-    sum_y, sum_weight = problem.allsum(sums)
-    nothing = jnp.zeros((1, problem.y.shape[1]), problem.y.dtype)
-    flat = jnp.asarray(1e4, nothing.dtype)
-    level = problem.loss.prox(nothing, (sum_y / sum_weight)[None], flat, nothing, 20)[0]
-
-    def one(key: Array) -> Weights:
-        W = problem.network.init(key, problem.X.shape[1], problem.X.dtype)
-        return (*W[:-1], W[-1].at[:, 0].set(level))
-
-    return jax.vmap(one)(key) if lanes else one(key)
+def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
+    """Random weights, with the output bias at the best constant prediction."""
+    rng = np.random.default_rng(seed)
+    weight, y = np.asarray(problem.weight), np.asarray(problem.y)
+    sums = problem.allsum((weight @ y, weight.sum()))
+    level = np.asarray(problem.loss.inverse_mean(sums[0] / sums[1]))
+    starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]
+    for W in starts:
+        W[-1][:, 0] = level
+    return [tuple(w.astype(y.dtype) for w in W) for W in starts]
 
 
 class Diary:
@@ -132,25 +129,24 @@ class Diary:
 
 
 def solve(
-    problem: Problem, W: Weights, lanes: bool, options: Options, watch: Watch | None = None
+    problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None
 ) -> Solution:
-    """Split, then join, from the starting weights ``W`` (with a leading axis of starts if ``lanes``)."""
-    diary = Diary(W[0].shape[0] if lanes else 1, watch)
+    """Split, then join, from one or many starting weights."""
+    diary = Diary(len(starts), watch)
     if options.join:
         if options.sweeps:
-            W = revive(problem, split(problem, W, lanes, options, diary)[0], W, lanes)
+            starts = revive(problem, split(problem, starts, options, diary)[0], starts)
             diary.lap("split")
-        W, starts, lane = scout(problem, W, lanes, options, diary)
-        budget = max(options.max_iter - len(diary.rows[lane]), 1)
-        found = join(problem, W, options.tol, budget, partial(diary.write, lane=lane))
-        starts[lane] = found.objective
+        starts, objectives, best = scout(problem, starts, options, diary)
+        budget = max(options.max_iter - len(diary.rows[best]), 1)
+        found = join(problem, starts[best], options.tol, budget, partial(diary.write, lane=best))
+        objectives[best] = found.objective
         diary.lap("join")
     else:
-        W, settled = split(problem, W, lanes, options, diary)
-        found, starts, lane = as_split(problem, W, lanes, settled)
+        starts, settled = split(problem, starts, options, diary)
+        found, objectives, best = as_split(problem, starts, settled)
         diary.lap("split")
-    history = diary.rows[lane]
-    last = next((row for row in reversed(history) if row["phase"] == "split"), {})
+    history = diary.rows[best]
     return Solution(
         W=found.W,
         live=found.live,
@@ -158,81 +154,91 @@ def solve(
         loss=found.loss,
         penalty=found.objective - found.loss,
         certificate=found.certificate,
-        primal=0.0 if options.join else last["primal"],
-        dual=0.0 if options.join else last["dual"],
+        primal=0.0 if options.join else history[-1]["primal"],
+        dual=0.0 if options.join else history[-1]["dual"],
         status=found.status,
         message=MESSAGES[found.status].format(dtype=found.W[0].dtype),
         n_iter=len(history),
         n_held=found.n_held,
         strict=found.strict,
-        starts=starts,
+        starts=objectives,
         history=history,
         seconds=diary.seconds,
     )
 
 
-def split(problem: Problem, W: Weights, lanes: bool, options: Options, diary: Diary) -> tuple[Weights, np.ndarray]:
+def split(
+    problem: Problem, starts: list[Weights], options: Options, diary: Diary
+) -> tuple[list[Weights], np.ndarray]:
     """The split phase: new weights, and which starts met the residual tolerances."""
-    pace = options.pace if options.rho is None else options.pace._replace(growth=1.0)
-    pace = admm.Pace(*(jnp.asarray(number, W[0].dtype) for number in pace))
-    state = admm.begin(problem, W, options.rho, lanes)
-    limit = options.sweeps if options.join else options.max_iter
-    settled = np.zeros(len(diary.rows), bool)
-    for _ in range(-(-limit // SWEEPS)):
+    looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
+    rho, pace = options.rho, options.pace._replace(growth=1.0)
+    if rho is None:
+        pulls = stack([unravel(at.penalty_gradient, W) for at, W in zip(looks, starts, strict=True)])
+        rho, pace = automatic_rho(list(pulls)), options.pace
+    elif len(starts) > 1:
+        rho = stack([rho] * len(starts))
+    dtype = starts[0][0].dtype
+    pace = admm.Pace(*(np.asarray(number, dtype) for number in pace))
+    state = state_.start(stack(starts), stack([at.Z for at in looks]), rho)
+    settled, lanes = np.zeros(len(starts), bool), len(starts) > 1
+    for _ in range(-(-(options.sweeps if options.join else options.max_iter) // SWEEPS)):
         after, info = admm.chunk(problem, state, pace, options.inner, SWEEPS, lanes)
-        if not np.isfinite(np.asarray(info.objective)).any(axis=-1).all():
+        info = info._make(np.asarray(column) for column in info)
+        if not np.isfinite(info.objective[..., -1]).all():
             break  # keep the last finite weights
         state = after
         diary.chunk("split", info)
-        last = jax.tree.map(lambda column: np.asarray(column)[..., -1], info)
-        settled = np.atleast_1d(satisfied(last, options.tol))
+        settled = np.atleast_1d(satisfied(info._make(column[..., -1] for column in info), options.tol))
         if settled.all():
             break
-    return state.W, settled
+    return unstack(state.W, lanes), settled
 
 
-def revive(problem: Problem, W: Weights, start: Weights, lanes: bool) -> Weights:
-    """``W``, with the starts that the split phase emptied put back to where they began."""
-    for lane in range(W[0].shape[0] if lanes else 1):
-        here = _lane(W, lane, lanes)
-        if not all(mask.any() for mask in canonical(problem.network, here)[1].reads):
-            W = tuple(w.at[lane].set(s[lane]) for w, s in zip(W, start, strict=True)) if lanes else start
-    return W
+def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> list[Weights]:
+    """The starts, those that the split phase emptied put back to where they began."""
+    alive = [all(mask.any() for mask in canonical(problem.network, W)[1].reads) for W in starts]
+    return [W if lives else W0 for W, W0, lives in zip(starts, before, alive, strict=True)]
 
 
 def scout(
-    problem: Problem, W: Weights, lanes: bool, options: Options, diary: Diary
-) -> tuple[Weights, np.ndarray, int]:
-    """Quasi-Newton steps of all starts side by side; the best start, all objectives, and its place."""
-    if not lanes:
-        return W, np.zeros(1), 0
-    state = quasi_newton.begin(problem, W, lanes)
-    tol = jnp.asarray(options.tol, W[0].dtype)
+    problem: Problem, starts: list[Weights], options: Options, diary: Diary
+) -> tuple[list[Weights], np.ndarray, int]:
+    """Quasi-Newton steps of all starts side by side; their weights, objectives, and the best of them."""
+    if len(starts) == 1:
+        return starts, np.zeros(1), 0
+    looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
+    rows = stack([(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)])
+    state, W = quasi_newton.start(*rows), stack(starts)
     for _ in range(SCOUT // quasi_newton.CHUNK):
-        state, info, taken = quasi_newton.chunk(problem, W, state, tol, lanes)
+        state, info, taken = quasi_newton.chunk(problem, W, state, np.asarray(options.tol, W[0].dtype), True)
         diary.chunk("join", info, taken)
         if not np.asarray(taken).any():
             break
-    starts = np.array(state.objective, float)
-    lane = int(np.argmin(np.where(np.isfinite(starts), starts, np.inf)))
-    unravel = ravel_pytree(_lane(W, lane, lanes))[1]
-    return unravel(state.w[lane]), starts, lane
+    objectives = np.array(state.objective, float)
+    found = [unravel(w, starts[0]) for w in np.asarray(state.w)]
+    return found, objectives, int(np.nanargmin(objectives))
 
 
-def as_split(
-    problem: Problem, W: Weights, lanes: bool, settled: np.ndarray
-) -> tuple[Joined, np.ndarray, int]:
+def as_split(problem: Problem, starts: list[Weights], settled: np.ndarray) -> tuple[Joined, np.ndarray, int]:
     """The split phase's best weights as they are: the paper's ADMM."""
-    each = [_lane(W, lane, lanes) for lane in range(len(settled))]
-    starts = np.array([float(problem.objective(w)) for w in each])
-    lane = int(np.argmin(np.where(np.isfinite(starts), starts, np.inf)))
-    best = each[lane]
-    point = look(problem, best, no_slopes(problem), 1.0)
-    status = "settled" if settled[lane] else "max_iter" if np.isfinite(starts[lane]) else "diverged"
-    W_best, live = tuple(np.asarray(w) for w in best), canonical(problem.network, best)[1]
-    numbers = float(point.objective), float(point.loss), float(point.certificate)
-    return Joined(W_best, live, *numbers, 0, None, status, 0), starts, lane
+    looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
+    objectives = np.array([float(at.objective) for at in looks])
+    best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
+    status = "settled" if settled[best] else "max_iter" if np.isfinite(objectives[best]) else "diverged"
+    W, at = tuple(np.asarray(w) for w in starts[best]), looks[best]
+    numbers = float(at.objective), float(at.loss), float(at.certificate)
+    return Joined(W, canonical(problem.network, W)[1], *numbers, 0, None, status, 0), objectives, best
 
 
-def _lane(W: Weights, lane: int, lanes: bool) -> Weights:
-    return tuple(w[lane] for w in W) if lanes else W
+def stack(rows: list[tuple]) -> tuple:
+    """One tuple of arrays with a leading axis of starts; the tuple itself if there is one start."""
+    if len(rows) == 1:
+        return tuple(np.asarray(a) for a in rows[0])
+    return tuple(np.stack(arrays) for arrays in zip(*rows, strict=True))
+
+
+def unstack(W: Weights, lanes: bool) -> list[Weights]:
+    """The weights of every start."""
+    W = tuple(np.asarray(w) for w in W)
+    return list(zip(*W, strict=True)) if lanes else [W]

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
@@ -47,3 +48,14 @@ def flatten(problem: Problem, W: Weights) -> tuple[Array, Flat]:
 def certificate(residual: Array) -> Array:
     """``max_j |residual_j|``: in the units of a derivative of the objective, as ``alpha`` is."""
     return jnp.abs(residual).max()
+
+
+def ravel(W: Weights) -> np.ndarray:
+    """The vector of all weights, on the host."""
+    return np.concatenate([np.asarray(w).ravel() for w in W])
+
+
+def unravel(w: np.ndarray, like: Weights) -> tuple[np.ndarray, ...]:
+    """The weights in a vector, in the shapes of ``like``, on the host."""
+    ends = np.cumsum([x.size for x in like])
+    return tuple(part.reshape(x.shape) for part, x in zip(np.split(np.asarray(w), ends[:-1]), like))

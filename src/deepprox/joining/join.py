@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from threadpoolctl import threadpool_limits
 
 from deepprox.joining import quasi_newton
-from deepprox.joining.finish import Point, finish, look, no_slopes
+from deepprox.joining.certificate import ravel, unravel
+from deepprox.joining.finish import Point, finish, look
+from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import Live, canonical, live_part, whole
 from deepprox.problem import Problem, Weights
 
@@ -53,7 +53,7 @@ def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) ->
         on_part = look(part.problem, small, slopes, step)
         W, live = canonical(problem.network, part.put(small))
         whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
-        point = look(problem, _device(W), whole_slopes, step)
+        point = look(problem, W, whole_slopes, step)
         idle = 0 if float(point.objective) < best - 1e-12 * abs(best) or best == np.inf else idle + 1
         best = min(best, float(point.objective))
         status = verdict(point, tol, n_iter, max_iter, idle)
@@ -62,14 +62,14 @@ def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) ->
             numbers = float(point.objective), float(point.loss), float(point.certificate)
             return Joined(W, live, *numbers, n_held, strict, status, n_iter)
         # certified on its part and not on the whole: something outside wants to come alive
-        part = whole(problem) if on_part.certificate <= tol else live_part(problem, live)
+        part = whole(problem) if float(on_part.certificate) <= tol else live_part(problem, live)
 
 
 def verdict(point: Point, tol: float, n_iter: int, max_iter: int, idle: int) -> str:
     """Why to stop here, or the empty string."""
     if not np.isfinite(float(point.objective)):
         return "diverged"
-    if point.certificate <= tol:
+    if float(point.certificate) <= tol:
         return "converged"
     if n_iter >= max_iter:
         return "max_iter"
@@ -84,8 +84,9 @@ def settle(
     Returns the weights, the step length that suits their curvature, the number of steps taken, and
     whether the weights are few enough for Newton.
     """
-    state = quasi_newton.begin(problem, W, lanes=False)
-    limit = jnp.asarray(tol, state.w.dtype)
+    at = look(problem, W, no_slopes(problem), 1.0)
+    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
+    limit = np.asarray(tol, state.w.dtype)
     total = 0
     while total < budget:
         state, info, taken = quasi_newton.chunk(problem, W, state, limit, lanes=False)
@@ -93,13 +94,9 @@ def settle(
         for k in range(int(taken)):
             note("join", {name: column[k].item() for name, column in rows.items()})
         total += int(taken)
-        if state.certificate <= tol or state.stalled:
+        if float(state.certificate) <= tol or bool(state.stalled):
             break
         if total >= chunks * quasi_newton.CHUNK and rows["support_changed"].mean() < SETTLED and rows["n_nonzero"][-1] <= FEW:
             break
-    few = int(jnp.count_nonzero(state.w)) <= FEW
-    return ravel_pytree(W)[1](state.w), float(state.step), total, few
-
-
-def _device(W: Weights) -> Weights:
-    return tuple(jnp.asarray(w) for w in W)
+    w = np.asarray(state.w)
+    return unravel(w, W), float(state.step), total, np.count_nonzero(w) <= FEW

@@ -14,7 +14,7 @@ import numpy as np
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
 
-LADDER = tuple(sorted({int(b * 2**k) for k in range(20) for b in (4, 6)}))
+LADDER = tuple(sorted(b * 2**k for k in range(20) for b in (4, 6)))  # widths that get compiled
 
 
 class Live(NamedTuple):
@@ -44,8 +44,8 @@ def canonical(network: Network, W: Weights) -> tuple[tuple[np.ndarray, ...], Liv
             feeds = (after[:, 1:] != 0).any(0)
             constant = feeds & ~(here[:, 1:] != 0).any(1)
             if constant.any():
-                level = np.asarray(block.link(jnp.asarray(here[constant, 0])))
-                after[:, 0] += after[:, 1:][:, constant] @ level
+                level = np.asarray(block.link(jnp.asarray(here[:, 0])))
+                after[:, 0] += after[:, 1:][:, constant] @ level[constant]
                 after[:, 1:][:, constant] = 0
                 feeds &= ~constant
             if here[~feeds].any():
@@ -65,7 +65,7 @@ class Part(NamedTuple):
 
     def take(self, W: Weights) -> Weights:
         """The weights of the part."""
-        return tuple(jnp.asarray(np.asarray(w)[grid]) for w, grid in zip(W, self._grids()))
+        return tuple(np.asarray(w)[grid] for w, grid in zip(W, self._grids()))
 
     def put(self, small: Weights) -> tuple[np.ndarray, ...]:
         """Whole weights: the part's in their places, zeros elsewhere."""

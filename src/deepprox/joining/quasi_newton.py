@@ -12,10 +12,11 @@ weight that is better dropped), the step is the prox-gradient step itself.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from deepprox.joining.certificate import Flat, certificate, flatten
@@ -51,22 +52,21 @@ class Info(NamedTuple):
     support_changed: Array
 
 
-def start(flat: Flat, w: Array) -> State:
-    """No curvature known: unit step."""
-    loss, gradient = flat.loss_and_gradient(w)
-    pairs = jnp.zeros((MEMORY, w.size), w.dtype)
-    step = jnp.ones((), w.dtype)
+def start(w: np.ndarray, objective: Any, loss: Any, gradient: Any, certificate: Any) -> State:
+    """No curvature known: unit step. With a leading axis, many starts side by side."""
+    lead, n_weights = w.shape[:-1], w.shape[-1]
+    pairs = np.zeros((*lead, MEMORY, n_weights), w.dtype)
     return State(
         w=w,
-        objective=loss + flat.penalty(w),
+        objective=objective,
         loss=loss,
         gradient=gradient,
         S=pairs,
         Y=pairs,
-        n_pairs=jnp.zeros((), jnp.int32),
-        step=step,
-        certificate=certificate(flat.residual(w, gradient, step)),
-        stalled=jnp.zeros((), bool),
+        n_pairs=np.zeros(lead, np.int32),
+        step=np.ones(lead, w.dtype),
+        certificate=certificate,
+        stalled=np.zeros(lead, bool),
     )
 
 
@@ -179,17 +179,6 @@ def run(flat: Flat, state: State, tol: Array) -> tuple[State, Info, Array]:
     history = Info(zeros, zeros, zeros, jnp.zeros(CHUNK, int), jnp.zeros(CHUNK, bool))
     going = lambda c: (c[0].certificate > tol) & ~c[0].stalled & (c[2] < CHUNK)  # noqa: E731
     return lax.while_loop(going, body, (state, history, jnp.zeros((), jnp.int32)))
-
-
-@partial(jax.jit, static_argnames="lanes")
-def begin(problem: Problem, W: Weights, lanes: bool) -> State:
-    """The first state, of one start or of many side by side."""
-
-    def one(W: Weights) -> State:
-        w, flat = flatten(problem, W)
-        return start(flat, w)
-
-    return jax.vmap(one)(W) if lanes else one(W)
 
 
 @partial(jax.jit, static_argnames="lanes")

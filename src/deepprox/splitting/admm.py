@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 from jax import Array, lax
 
-from deepprox.problem import Problem, Weights
-from deepprox.splitting.continuation import automatic_rho, grow
+from deepprox.problem import Problem
+from deepprox.splitting.continuation import grow
 from deepprox.splitting.residuals import measure
-from deepprox.splitting.state import Info, State, features, start
+from deepprox.splitting.state import Info, State, features
 from deepprox.splitting.u_step import u_step
 from deepprox.splitting.w_step import gram, w_step
 from deepprox.splitting.z_step import z_step
@@ -51,13 +51,6 @@ def sweep(problem: Problem, state: State, pace: Pace, inner: Inner) -> tuple[Sta
     info = measure(problem, after, F, fits, state.W)
     rho, U = grow(state.rho, U, pace.growth, pace.rho_max)
     return after._replace(rho=rho, U=U), info
-
-
-@partial(jax.jit, static_argnames="lanes")
-def begin(problem: Problem, W: Weights, rho: tuple | None, lanes: bool) -> State:
-    """The first state, of one start or of many side by side; ``rho=None`` sets it from the penalties."""
-    one = lambda W: start(problem, W, automatic_rho(problem, W) if rho is None else rho)  # noqa: E731
-    return jax.vmap(one)(W) if lanes else one(W)
 
 
 @partial(jax.jit, static_argnames=("inner", "sweeps", "lanes"))

@@ -6,23 +6,23 @@ starts at a multiple of the pull of the penalty, doubles from block to block tow
 grows geometrically. ``docs/design/solver.md`` has the measurements.
 """
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-
-from deepprox.problem import Problem, Weights
 
 PULL_TO_RHO = 12.5
 DOUBLING = 2.0
 FLOOR = 0.01
 
 
-def automatic_rho(problem: Problem, W: Weights) -> tuple[Array, ...]:
-    """``rho_l = 2^(L - l) max(0.01, 12.5 mean |d penalty_l / d W_l|)`` at the starting weights."""
-    blocks = problem.network.blocks
-    pulls = [jnp.abs(jax.grad(block.value)(w)[:, 1:]).mean() for block, w in zip(blocks, W, strict=True)]
-    base = [jnp.maximum(FLOOR, PULL_TO_RHO * pull).astype(W[0].dtype) for pull in pulls]
-    return tuple(rho * DOUBLING ** (len(W) - 1 - l) for l, rho in enumerate(base))
+def automatic_rho(pulls: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """``rho_l = 2^(L - l) max(0.01, 12.5 mean |d penalty_l / d W_l|)``, given these derivatives.
+
+    Leading axes (many starts) are kept; biases, in column 0, do not count.
+    """
+    base = [np.maximum(FLOOR, PULL_TO_RHO * np.abs(pull[..., 1:]).mean((-2, -1))) for pull in pulls]
+    rho = (DOUBLING ** (len(base) - 1 - l) * r for l, r in enumerate(base))
+    return tuple(r.astype(pull.dtype) for r, pull in zip(rho, pulls, strict=True))
 
 
 def grow(

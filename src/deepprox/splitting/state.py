@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from deepprox.problem import Problem, Weights
@@ -39,12 +40,11 @@ def features(problem: Problem, Z: tuple[Array, ...]) -> list[Array]:
     return [block.features(r) for block, r in zip(blocks, reads, strict=True)]
 
 
-def start(problem: Problem, W: Weights, rho: tuple[Array, ...]) -> State:
-    """A feasible start: ``Z`` is the forward pass, the duals are zero."""
-    Z = problem.network.forward(W, problem.X)
-    U = tuple(jnp.zeros_like(z) for z in Z)
-    curvature = tuple(jnp.zeros((), z.dtype) for z in Z)
-    return State(W, Z, U, rho, curvature)
+def start(W: Weights, Z: tuple, rho: tuple) -> State:
+    """A feasible start: ``Z`` is the forward pass of ``W``, the duals are zero."""
+    lead = Z[0].shape[:-2]
+    U = tuple(np.zeros(z.shape, z.dtype) for z in Z)
+    return State(W, Z, U, rho, tuple(np.zeros(lead, z.dtype) for z in Z))
 
 
 def lagrangian(problem: Problem, state: State) -> Array:

@@ -11,7 +11,7 @@ observation: ``link.pull``. No line search, no derivative at a kink, never an as
 """
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from deepprox.links import Link
 from deepprox.problem import Problem
@@ -42,8 +42,10 @@ def hidden(
     diagonal = jnp.abs(gram).sum(0)
     safe = jnp.where(diagonal > 0, diagonal, 1.0)
     target = xi @ W
-    for _ in range(inner):
+
+    def majorise(_: int, z: Array) -> Array:
         a = link(z)
         q = a + (target - a @ gram) / safe
-        z = link.pull(c, q, ratio * diagonal, z, newton)
-    return z
+        return link.pull(c, q, ratio * diagonal, z, newton)
+
+    return lax.fori_loop(0, inner, majorise, z)

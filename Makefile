@@ -1,0 +1,44 @@
+# Everything runs in .venv, which the first target builds by itself from Python 3.11 or later.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTHONS ?= python3.13 python3.12 python3.11 python3
+
+.DEFAULT_GOAL := test
+.PHONY: iris test test-all lint bench
+
+iris: $(VENV)/.installed
+	$(PY) examples/iris.py
+
+test: $(VENV)/.installed
+	$(PY) -m pytest -q
+
+test-all: $(VENV)/.installed
+	$(PY) -m pytest -q -m ""
+
+lint: $(VENV)/.installed
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy src
+
+bench: $(VENV)/.installed
+	$(PY) -m benchmarks
+
+$(PY):
+	@for python in $(PYTHONS); do \
+	    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "Creating $(VENV) with $$($$python --version)"; \
+	        $$python -m venv $(VENV) && exit 0; \
+	        rm -rf $(VENV); \
+	        echo "$$python cannot create a virtual environment: install its venv module" >&2; \
+	        echo "(on Debian and Ubuntu: apt install python3-venv), then run make again." >&2; \
+	        exit 1; \
+	    fi; \
+	done; \
+	echo "No Python 3.11 or later among: $(PYTHONS)." >&2; \
+	echo "Install one, or name yours: make PYTHONS=/path/to/python3.11" >&2; \
+	exit 1
+
+$(VENV)/.installed: pyproject.toml | $(PY)
+	$(PY) -m pip install -q -e '.[dev]'
+	@touch $@

@@ -1,0 +1,27 @@
+"""Deep networks fitted by proximal splitting: exact zeros, certified solutions."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deepprox import links, losses, penalties
+    from deepprox.estimators import DeepClassifier, DeepRegressor
+
+    __version__: str
+
+__all__ = ["DeepClassifier", "DeepRegressor", "links", "losses", "penalties"]
+
+
+def __getattr__(name: str) -> Any:
+    # JAX and scikit-learn take most of a second each to import: they wait until a name asks for them.
+    if name in ("DeepClassifier", "DeepRegressor"):
+        return getattr(import_module("deepprox.estimators"), name)
+    if name in ("links", "losses", "penalties"):
+        return import_module(f"deepprox.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("deepprox")
+    raise AttributeError(f"module 'deepprox' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,236 @@
+"""From what a user writes to what the solver takes: the only place that knows strings.
+
+A name becomes an object of the vocabulary; an object, the user's own class included, passes straight
+through. Everything wrong is said here, in one sentence, before JAX sees it.
+"""
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from deepprox.blocks import Dense
+from deepprox.links import Identity, LeakyReLU, Link, ReLU, Sigmoid, Softplus, Tanh
+from deepprox.losses import Loss, Softmax, Squared
+from deepprox.penalties import L1, L2, MCP, ElasticNet, GroupL2, Penalty, Zero
+from deepprox.problem import Network
+
+DEFAULT_ALPHA = 1e-3
+
+LINKS: Mapping[str, Callable[[], Link]] = {
+    "identity": Identity,
+    "sigmoid": Sigmoid,
+    "logistic": Sigmoid,
+    "tanh": Tanh,
+    "relu": ReLU,
+    "leaky_relu": LeakyReLU,
+    "softplus": Softplus,
+}
+
+CLASSIFICATION_LOSSES: Mapping[str, Callable[[], Loss]] = {"softmax": Softmax}
+REGRESSION_LOSSES: Mapping[str, Callable[[], Loss]] = {"squared": Squared}
+
+PENALTIES: Mapping[str, Callable[[float], Penalty]] = {
+    "none": lambda alpha: Zero(),
+    "l1": L1,
+    "lasso": L1,
+    "l2": L2,
+    "ridge": L2,
+    "elasticnet": ElasticNet,
+    "group_inputs": lambda alpha: GroupL2(alpha, by="input"),
+    "group_units": lambda alpha: GroupL2(alpha, by="unit"),
+    "mcp": MCP,
+}
+
+
+def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.dtype) -> Network:
+    """Blocks from ``hidden_layer_sizes``, ``link``, ``penalty``, ``alpha`` and ``penalize_bias``."""
+    sizes = (*resolve_sizes(params["hidden_layer_sizes"]), n_out)
+    links = resolve_links(params["link"], len(sizes) - 1)
+    penalties = resolve_penalties(params["penalty"], params["alpha"], len(sizes))
+    blocks = []
+    for size, link, penalty, width in zip(sizes, (*links, Identity()), penalties, (n_in, *sizes)):
+        link, penalty = as_arrays(link, dtype), as_arrays(penalty, dtype)
+        weights = jax.ShapeDtypeStruct((size, width + bool(params["penalize_bias"])), dtype)
+        _rehearse(penalty, penalty.value, weights, ())
+        _rehearse(penalty, lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype)), weights, weights.shape)
+        _rehearse(link, link, jax.ShapeDtypeStruct((2, size), dtype), (2, size))
+        blocks.append(Dense(size, link, penalty, bool(params["penalize_bias"])))
+    return Network(tuple(blocks))
+
+
+def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
+    """Widths of the hidden layers; none at all is a generalised linear model."""
+    if isinstance(hidden_layer_sizes, Integral):
+        hidden_layer_sizes = (hidden_layer_sizes,)
+    try:
+        sizes = tuple(hidden_layer_sizes)
+    except TypeError:
+        sizes = (None,)
+    if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
+        raise ValueError(
+            f"hidden_layer_sizes must be whole numbers of at least 1, one per hidden layer, "
+            f"got {hidden_layer_sizes!r}."
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def resolve_links(link: Any, n_hidden: int) -> tuple[Link, ...]:
+    """One link for each hidden layer, from one for all or one for each."""
+    each = _spread(link, n_hidden, "link", "hidden layer")
+    return tuple(_lookup(one, LINKS, Link, "link") for one in each)
+
+
+def resolve_loss(loss: Any, known: Mapping[str, Callable[[], Loss]], n_out: int, dtype: np.dtype) -> Loss:
+    """A loss that takes ``eta`` and a response of ``n_out`` columns."""
+    found = as_arrays(_lookup(loss, known, Loss, "loss"), dtype)
+    eta = jax.ShapeDtypeStruct((2, n_out), dtype)
+    _rehearse(found, lambda eta: found.value(eta, eta), eta, (2,))
+    _rehearse(found, found.mean, eta, (2, n_out))
+    return found
+
+
+def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty, ...]:
+    """One penalty for each block; ``alpha`` is the strength of those given by name."""
+    if not isinstance(alpha, Real) or not np.isfinite(alpha) or alpha < 0:
+        raise ValueError(f"alpha must be a finite number of at least 0, got {alpha!r}.")
+    each = _spread(penalty, n_blocks, "penalty", "block")
+    if alpha != DEFAULT_ALPHA and not any(one is None or isinstance(one, str) for one in each):
+        raise ValueError(
+            f"alpha={alpha!r} sets the strength of a penalty given by name, but penalty={penalty!r} "
+            f"carries its own: give one or the other."
+        )
+    by_name = {name: lambda make=make: make(float(alpha)) for name, make in PENALTIES.items()}
+    found = tuple(_lookup("none" if one is None else one, by_name, Penalty, "penalty") for one in each)
+    for one in found:
+        strength = getattr(one, "alpha", 0.0)
+        if not np.all(np.asarray(strength) >= 0):
+            raise ValueError(f"The strength of a penalty must be at least 0, got {one!r}.")
+    return found
+
+
+def resolve_rho(rho: Any, n_blocks: int, n: int) -> tuple[np.ndarray, ...] | None:
+    """Constraint weights: None to grow by themselves, or one number or column of ``n`` for each block."""
+    if isinstance(rho, str) and rho == "auto":
+        return None
+    sentence = (
+        f"rho must be 'auto', a positive number, or one entry per block ({n_blocks}), each a positive "
+        f"number or an array of {n} positive numbers, one per observation; got {rho!r}."
+    )
+    if isinstance(rho, Real):
+        rho = (rho,) * n_blocks
+    if isinstance(rho, str) or not isinstance(rho, list | tuple | np.ndarray) or len(rho) != n_blocks:
+        raise ValueError(sentence)
+    try:
+        each = tuple(np.asarray(one, float) for one in rho)
+    except (TypeError, ValueError):
+        raise ValueError(sentence) from None
+    if not all(one.shape in ((), (n,)) and np.all(np.isfinite(one) & (one > 0)) for one in each):
+        raise ValueError(sentence)
+    return tuple(one if one.ndim == 0 else one[:, None] for one in each)
+
+
+def resolve_dtype(dtype: Any) -> np.dtype:
+    """``float32`` or ``float64``."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if dtype is None or found not in (np.dtype("float32"), np.dtype("float64")):
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
+    return found
+
+
+def resolve_settings(params: Mapping[str, Any]) -> None:
+    """Complain about what remains: counts, tolerances and switches."""
+    for name in ("n_init", "max_iter"):
+        value = params[name]
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    tol = params["tol"]
+    if not isinstance(tol, Real) or not 0 < tol < np.inf:
+        raise ValueError(f"tol must be a positive number, got {tol!r}.")
+    if not (isinstance(params["splits"], str) and params["splits"] in ("all", "none")):
+        raise ValueError(f"splits must be 'all' or 'none', got {params['splits']!r}.")
+    if params["splits"] == "none" and not params["join"]:
+        raise ValueError("splits='none' and join=False leave nothing to do: keep one of the two phases.")
+
+
+def as_arrays(word: Any, dtype: np.dtype) -> Any:
+    """``word`` with its numbers as arrays of ``dtype``: a new strength then compiles nothing."""
+    leaves = jax.tree.leaves(word)
+    if len(leaves) == 1 and leaves[0] is word:
+        _register(type(word))
+    try:
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), word)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"A field of {word!r} is not a number: mark it with deepprox.struct.static()."
+        ) from error
+
+
+def _spread(value: Any, count: int, name: str, place: str) -> tuple[Any, ...]:
+    """``value`` as one for each place."""
+    if not isinstance(value, tuple | list):
+        return (value,) * count
+    if len(value) != count:
+        raise ValueError(
+            f"{name} has {len(value)} entries, but there {'is' if count == 1 else 'are'} {count} "
+            f"{place}{'' if count == 1 else 's'}: give one for all or one for each."
+        )
+    return tuple(value)
+
+
+def _lookup(value: Any, known: Mapping[str, Callable[[], Any]], contract: type, noun: str) -> Any:
+    """An object of the vocabulary from its name or from itself."""
+    names = ", ".join(repr(name) for name in known)
+    if isinstance(value, str):
+        if value not in known:
+            raise ValueError(f"Unknown {noun} {value!r}: known names are {names}.")
+        return known[value]()
+    if isinstance(value, contract):
+        return value
+    hint = f"; write {value.__name__}()" if isinstance(value, type) and issubclass(value, contract) else ""
+    raise TypeError(
+        f"{noun} must be a name ({names}) or an instance of {contract.__module__}.{contract.__name__}, "
+        f"got {value!r}{hint}."
+    )
+
+
+def _rehearse(word: Any, function: Callable, example: jax.ShapeDtypeStruct, wanted: tuple[int, ...]) -> None:
+    """Run a user's function on shapes alone, so that a mistake in it is told by name."""
+    try:
+        shape = jax.eval_shape(function, example).shape
+    except Exception as error:
+        raise ValueError(
+            f"{word!r} cannot take an array of shape {example.shape}: {type(error).__name__}: {error}"
+        ) from error
+    if shape != wanted:
+        raise ValueError(
+            f"{word!r} returns shape {shape} for an array of shape {example.shape}, where {wanted} is needed."
+        )
+
+
+def _register(cls: type) -> None:
+    """Make a plain user class a pytree: its numbers are leaves, everything else is structure."""
+
+    def flatten(word: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        fields = dict(vars(word))
+        # JAX also builds words with placeholders for numbers: such a word remembers its leaves
+        names = fields.pop("_leaves", None) or tuple(k for k, v in fields.items() if _is_number(v))
+        return [fields.pop(name) for name in names], (names, tuple(fields.items()))
+
+    def unflatten(structure: tuple[Any, ...], leaves: Any) -> Any:
+        names, rest = structure
+        word = object.__new__(cls)
+        vars(word).update(zip(names, leaves), _leaves=names, **dict(rest))
+        return word
+
+    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | np.ndarray | jax.Array) and not isinstance(value, bool)

@@ -1,0 +1,39 @@
+"""Inputs on a common scale, and the weights of the first block on both scales."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Scale(NamedTuple):
+    """``(x - mean) / spread``, input by input; ``constant`` marks the inputs that never vary."""
+
+    mean: np.ndarray
+    spread: np.ndarray
+    constant: np.ndarray
+
+    def standardize(self, X: np.ndarray) -> np.ndarray:
+        """Inputs on the solver's scale."""
+        return ((X - self.mean) / self.spread).astype(X.dtype, copy=False)
+
+    def to_inputs(self, W: np.ndarray) -> np.ndarray:
+        """First-block weights, bias in column 0, for the user's inputs."""
+        slopes = W[:, 1:] / self.spread
+        return np.column_stack([W[:, 0] - slopes @ self.mean, slopes])
+
+    def from_inputs(self, W: np.ndarray) -> np.ndarray:
+        """First-block weights, bias in column 0, for standardised inputs: the inverse."""
+        return np.column_stack([W[:, 0] + W[:, 1:] @ self.mean, W[:, 1:] * self.spread])
+
+
+def scale_of(X: np.ndarray, weight: np.ndarray, standardize: bool) -> Scale:
+    """Weighted means and standard deviations; weights sum to one, a constant input has spread 1."""
+    if not standardize:
+        n_in = X.shape[1]
+        return Scale(np.zeros(n_in), np.ones(n_in), np.zeros(n_in, bool))
+    mean = weight @ X
+    variance = weight @ (X - mean) ** 2
+    # below the rounding error of the variance an input is constant, as scikit-learn's scaler has it
+    rounding = len(X) * np.finfo(X.dtype).eps
+    constant = variance <= rounding * variance + (rounding * mean) ** 2
+    return Scale(mean, np.where(constant, 1.0, np.sqrt(variance)), constant)

@@ -1,0 +1,84 @@
+"""Who looks on while a fit runs: a progress bar, and scikit-learn's callbacks where it has them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Row = dict[str, Any]
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """This scikit-learn has no callbacks."""
+
+        def _init_callback_context(self, **settings: Any) -> "_Silence":
+            return _Silence()
+
+    def with_callbacks(method: Callable) -> Callable:  # type: ignore[no-redef]
+        """The method itself: this scikit-learn has no callbacks."""
+        return method
+
+
+class _Silence:
+    """A callback context that calls nobody."""
+
+    def subcontext(self, **settings: Any) -> "_Silence":
+        return self
+
+    def call_on_fit_task_begin(self, **facts: Any) -> None:
+        pass
+
+    def call_on_fit_task_end(self, **facts: Any) -> None:
+        pass
+
+
+@contextmanager
+def watching(estimator: Any, context: Any, verbose: int, max_iter: int) -> Iterator[Callable[[Row], None]]:
+    """What the solver calls with its latest row: every call is one task of scikit-learn's callbacks."""
+
+    def tell(row: Row) -> None:
+        task = context.subcontext(task_name=row["phase"])
+        task.call_on_fit_task_begin(estimator=estimator)
+        task.call_on_fit_task_end(estimator=estimator)
+
+    if not verbose:
+        yield tell
+        return
+    with _bar(type(estimator).__name__, max_iter) as show:
+
+        def both(row: Row) -> None:
+            show(row)
+            tell(row)
+
+        yield both
+
+
+@contextmanager
+def _bar(name: str, max_iter: int) -> Iterator[Callable[[Row], None]]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [
+        TextColumn(name),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:>4.0f} of {task.total:.0f} at most"),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    ]
+    with Progress(*columns) as progress:
+        task = progress.add_task("compiling or loading the program", total=max_iter)
+
+        def show(row: Row) -> None:
+            progress.update(task, completed=min(row["iteration"], max_iter), description=describe(row))
+
+        yield show
+
+
+def describe(row: Row) -> str:
+    """A row of the history in one line."""
+    measure = "certificate" if row["phase"] != "split" else "primal"
+    parts = [f"{row['phase']:<6}", f"objective {row['objective']:.6g}"]
+    if measure in row:
+        parts.append(f"{'residual' if measure == 'primal' else measure} {row[measure]:.1e}")
+    return "  ".join([*parts, f"{row['n_nonzero']} non-zeros"])

@@ -1,0 +1,162 @@
+"""Regression: a Gaussian response, one or several."""
+
+from sklearn.base import RegressorMixin
+
+from deepprox.estimators._base import DeepBase
+from deepprox.estimators._resolve import DEFAULT_ALPHA, REGRESSION_LOSSES
+
+
+class DeepRegressor(RegressorMixin, DeepBase):
+    """``minimise_W 1/(2n) sum_i |eta_i - y_i|^2 + sum_l penalty_l(W_l)``.
+
+    A response, of one or several columns, whose mean ``eta`` is a deep network of the inputs,
+    ``z_l = W_l [1; reads_l]`` and ``reads_{l+1} = link_l(z_l)``, with exact zeros among its weights. It is
+    fitted by splitting (ADMM) and then joining (proximal quasi-Newton), and ``solution_.certificate``
+    says how close to a stationary point it is. With one block it is the lasso, alpha for alpha.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=(50,)
+        Widths of the hidden layers; ``()`` is a linear model.
+    link : str, Link, or one per hidden layer, default="relu"
+        What a hidden layer passes on: "identity", "sigmoid" (or "logistic"), "tanh", "relu",
+        "leaky_relu", "softplus", or an object from :mod:`deepprox.links` or of your own class.
+    loss : str or Loss, default="squared"
+        Negative log-likelihood of one observation, by name or as an object of :class:`deepprox.losses.Loss`.
+    penalty : str, Penalty, or one per block, default="l1"
+        "none", "l1" (or "lasso"), "l2" (or "ridge"), "elasticnet", "group_inputs" (whole inputs of a
+        block leave together), "group_units", "mcp", or an object from :mod:`deepprox.penalties` or of
+        your own class, which carries its own strength.
+    alpha : float, default=1e-3
+        Strength of a penalty given by name, on the scale of the mean loss: the same for any number of
+        observations.
+    penalize_bias : bool, default=False
+        Whether biases are penalised like other weights.
+    splits : {"all", "none"}, default="all"
+        Whether the fit begins with the split phase, or goes straight to the join phase.
+    join : bool, default=True
+        Whether the split phase is followed by the join phase; False is plain ADMM.
+    rho : "auto", float, or one per block, default="auto"
+        Weights of the split constraints. "auto" starts them from the penalties and lets them grow;
+        given ones stay, each a number or an array with one number for each observation.
+    n_init : int, default=1
+        Random starts, run side by side; the lowest objective is kept.
+    standardize : bool, default=True
+        Whether inputs are brought to mean 0 and standard deviation 1 inside. Penalties then act on the
+        standardised scale; weights are reported on both.
+    max_iter : int, default=2000
+        Most iterations, all phases together.
+    tol : float, default=1e-6
+        Largest certificate of a solution that counts as converged.
+    warm_start : bool, default=False
+        Whether a new fit starts from the last solution, where the shapes agree, without a split phase.
+    random_state : int, RandomState or None, default=None
+        Seed of the random starts.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the fit and of the predictions.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    coefs_, intercepts_ : list of ndarray of shape (n_in, n_out) and (n_out,)
+        Weights and biases of every block, for the inputs as they were given.
+    coefs_standardized_, intercepts_standardized_ : list of ndarray
+        The same for standardised inputs: what the penalty saw.
+    solution_ : FitRecord
+        Objective, loss, penalty, certificate, residuals, status in words, non-zeros per block, seconds
+        per phase, objectives of all starts.
+    history_ : DataFrame
+        One row for each iteration.
+    objective_, loss_ : float
+        Mean loss plus penalties, and the mean loss alone.
+    n_nonzero_ : int
+        Weights that are not exactly zero, biases included.
+    selected_features_ : ndarray of bool of shape (n_features_in_,)
+        The inputs that reach the output.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Euclidean norm of the first-block weights of each input on the scale of the fit; 0 when dead.
+    live_ : tuple of ndarray of bool
+        The inputs, then the units of every hidden layer, that reach the output and vary.
+    n_iter_, n_layers_, n_outputs_, n_features_in_ : int
+        Iterations, layers (inputs and outputs included), outputs and inputs.
+    feature_names_in_ : ndarray of str
+        Names of the inputs, when ``X`` had them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from deepprox import DeepRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DeepRegressor((), alpha=2.0).fit(X, y)
+    >>> int(model.selected_features_.sum())
+    7
+    """
+
+    _losses = REGRESSION_LOSSES
+    _multi_output = True
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(50,),
+        link="relu",
+        loss="squared",
+        penalty="l1",
+        alpha=DEFAULT_ALPHA,
+        penalize_bias=False,
+        splits="all",
+        join=True,
+        rho="auto",
+        n_init=1,
+        standardize=True,
+        max_iter=2000,
+        tol=1e-6,
+        warm_start=False,
+        random_state=None,
+        dtype="float64",
+        verbose=0,
+    ):
+        super().__init__(
+            hidden_layer_sizes=hidden_layer_sizes,
+            link=link,
+            loss=loss,
+            penalty=penalty,
+            alpha=alpha,
+            penalize_bias=penalize_bias,
+            splits=splits,
+            join=join,
+            rho=rho,
+            n_init=n_init,
+            standardize=standardize,
+            max_iter=max_iter,
+            tol=tol,
+            warm_start=warm_start,
+            random_state=random_state,
+            dtype=dtype,
+            verbose=verbose,
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _encode(self, y, weight):
+        self._one_column = y.ndim == 1
+        return y[:, None] if self._one_column else y
+
+    def predict(self, X):
+        """The expected response.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            In the shape of the response of the fit.
+        """
+        mean = self._outputs(X, as_mean=True)
+        return mean[:, 0] if self._one_column else mean

@@ -1,0 +1,1 @@
+"""Tables of a fit, for the terminal and the notebook."""

@@ -1,0 +1,78 @@
+"""The summary of a fitted network: what was fitted, how well it was solved, and what survived."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from deepprox.report.table import Report, Table
+
+MOST_INPUTS = 20
+
+
+def summarize(model: Any) -> Report:
+    """Three tables of a fitted estimator: the fit, its blocks, and the inputs that survive."""
+    title = f"{type(model).__name__}: {architecture(model)}"
+    return Report((Table(_fit_rows(model), title=title), _block_table(model), _input_table(model)))
+
+
+def architecture(model: Any) -> str:
+    """Widths and links from the inputs to the loss, as in ``4 - 10 sigmoid - 3 softmax``."""
+    hidden = [f"{block.size} {name_of(block.link)}" for block in model._network.blocks[:-1]]
+    return " - ".join([str(model.n_features_in_), *hidden, f"{model.n_outputs_} {name_of(model._loss)}"])
+
+
+def name_of(word: Any) -> str:
+    """The name of a vocabulary object with its numbers, as in ``l1(0.01)``."""
+    numbers = [f"{float(leaf):.4g}" for leaf in jax.tree.leaves(word) if np.ndim(leaf) == 0]
+    return type(word).__name__.lower() + (f"({', '.join(numbers)})" if numbers else "")
+
+
+def _fit_rows(model: Any) -> list[tuple[str, str]]:
+    found = model.solution_
+    penalties = dict.fromkeys(name_of(block.penalty) for block in model._network.blocks)
+    n_weights = sum(w.size for w in model._W)
+    rows = [
+        ("observations", f"{model._n}"),
+        ("loss", f"{name_of(model._loss)}, mean {found.loss:.6g}"),
+        ("penalty", f"{' / '.join(penalties)}, value {found.penalty:.6g}" + _bias_note(model)),
+        ("objective", f"{found.objective:.8g}"),
+        ("certificate", f"{found.certificate:.1e} (tol {model.tol:.0e})"),
+        ("status", f"{found.message} after {found.n_iter} iterations"),
+        ("non-zeros", f"{model.n_nonzero_} of {n_weights} ({model.n_nonzero_ / n_weights:.1%})"),
+        ("seconds", ", ".join(f"{phase} {time:.2f}" for phase, time in found.seconds.items())),
+    ]
+    if len(found.starts) > 1:
+        low, middle, high = np.percentile(found.starts, [0, 50, 100])
+        starts = f"{len(found.starts)}: objectives {low:.6g} best, {middle:.6g} median, {high:.6g} worst"
+        rows.insert(6, ("starts", starts))
+    return rows
+
+
+def _bias_note(model: Any) -> str:
+    return "" if model._network.blocks[0].penalize_bias else ", biases free"
+
+
+def _block_table(model: Any) -> Table:
+    widths = (*(int(mask.sum()) for mask in model.live_), model.n_outputs_)
+    sizes = (model.n_features_in_, *(block.size for block in model._network.blocks))
+    rows = []
+    for l, (block, w) in enumerate(zip(model._network.blocks, model._W)):
+        count = np.count_nonzero(w)
+        reads, units = (f"{widths[k]} of {sizes[k]}" for k in (l, l + 1))
+        link = name_of(block.link) if l < len(model._W) - 1 else name_of(model._loss)
+        rows.append((str(l + 1), reads, units, link, name_of(block.penalty), f"{count} of {w.size}"))
+    header = ("block", "live inputs", "live units", "link", "penalty", "non-zeros")
+    return Table(rows, header, numeric=(1, 2, 5))
+
+
+def _input_table(model: Any) -> Table:
+    n_in = model.n_features_in_
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(n_in)])
+    order = [j for j in np.argsort(-model.feature_importances_, kind="stable") if model.selected_features_[j]]
+    fan = [int(np.count_nonzero(model._W[0][:, 1 + j])) for j in range(n_in)]
+    rows = [(str(names[j]), f"{model.feature_importances_[j]:.4f}", str(fan[j])) for j in order[:MOST_INPUTS]]
+    if len(order) > MOST_INPUTS:
+        rows.append((f"and {len(order) - MOST_INPUTS} more", "", ""))
+    title = f"Inputs that survive: {len(order)} of {n_in}"
+    return Table(rows, ("input", "norm of its weights", "units that read it"), title, numeric=(1, 2))

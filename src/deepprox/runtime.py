@@ -1,0 +1,72 @@
+"""How a fit meets JAX: the cache of compiled programs, the precision, and the shapes that compile."""
+
+import hashlib
+import os
+import platform
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
+
+
+def bucket(n: int) -> int:
+    """The smallest multiple of ``2^(floor(log2 n) - 3)`` that holds ``n`` observations, at least 16.
+
+    Observations are padded with weight 0 up to it, by an eighth at most, so that folds of nearby
+    sizes run the same compiled program.
+    """
+    grain = 2 ** max(n.bit_length() - 4, 1)
+    return max(16, -(-n // grain) * grain)
+
+
+def precision(dtype: Any) -> Any:
+    """A context in which arrays of ``dtype`` stay what they are; nothing global changes."""
+    return jax.enable_x64(np.dtype(dtype) == np.float64)
+
+
+@cache
+def keep_programs() -> Path | None:
+    """Keep compiled programs on disk from here on, unless the user chose otherwise.
+
+    Called at the first fit, never at import. ``DEEPPROX_CACHE=off`` switches it off, and a cache that
+    JAX already has stays. Programs of another version or another processor live elsewhere.
+    """
+    wanted = os.environ.get("DEEPPROX_CACHE", "").lower() not in ("off", "0", "no", "false")
+    if not wanted or jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+        return None
+    folder = _user_cache() / "deepprox" / f"jaxlib-{jaxlib.__version__}-{_processor()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    if not os.access(folder, os.W_OK):
+        return None
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # JAX looks for a cache once, at the first compilation; a program may have compiled before this.
+    compilation_cache.reset_cache()
+    return folder
+
+
+def _user_cache() -> Path:
+    if "XDG_CACHE_HOME" in os.environ:
+        return Path(os.environ["XDG_CACHE_HOME"])
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+
+
+def _processor() -> str:
+    """A short name for this processor and its instructions: programs compiled for it run on it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        told = sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))})
+    except OSError:
+        told = [platform.processor()]
+    return platform.machine() + "-" + hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]

@@ -1,0 +1,32 @@
+"""A class of the vocabulary without a row, or without its formula, is a failing test."""
+
+import inspect
+
+import pytest
+
+from deepprox import links, losses, penalties
+from rows import LINKS, LOSSES, PENALTIES
+
+
+def classes(module, contract):
+    """The public final classes of a vocabulary."""
+    members = inspect.getmembers(module, inspect.isclass)
+    return [c for name, c in members if issubclass(c, contract) and c is not contract and name[0] != "_"]
+
+
+VOCABULARY = [
+    *((c, [row.link for row in LINKS]) for c in classes(links, links.Link)),
+    *((c, [row.loss for row in LOSSES]) for c in classes(losses, losses.Loss)),
+    *((c, [row.penalty for row in PENALTIES]) for c in classes(penalties, penalties.Penalty)),
+]
+
+
+@pytest.mark.parametrize("cls, instances", VOCABULARY, ids=lambda arg: getattr(arg, "__name__", ""))
+def test_every_class_has_a_row(cls, instances):
+    assert any(type(instance) is cls for instance in instances), f"add {cls.__name__} to tests/rows.py"
+
+
+@pytest.mark.parametrize("cls, instances", VOCABULARY, ids=lambda arg: getattr(arg, "__name__", ""))
+def test_first_docstring_line_is_the_mathematics(cls, instances):
+    first = cls.__doc__.splitlines()[0]
+    assert first.startswith("``") and first.count("``") >= 2, f"{cls.__name__}: start with ``its formula``"

@@ -1,0 +1,79 @@
+"""One block is a known model: scikit-learn's Lasso, Ridge and logistic regression, to the last digits."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
+from sklearn.preprocessing import scale
+
+from deepprox import DeepClassifier, DeepRegressor
+
+ONE_BLOCK = {"hidden_layer_sizes": (), "standardize": False, "tol": 1e-9, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X), y / 50
+
+
+def squared(model, X, y):
+    return np.mean((y - X @ model.coef_ - model.intercept_) ** 2) / 2
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 0.5])
+def test_lasso(diabetes, alpha):
+    X, y = diabetes
+    ours = DeepRegressor(penalty="l1", alpha=alpha, **ONE_BLOCK).fit(X, y)
+    theirs = Lasso(alpha, tol=1e-14, max_iter=10**6).fit(X, y)
+    objective = squared(theirs, X, y) + alpha * abs(theirs.coef_).sum()
+    np.testing.assert_allclose(ours.objective_, objective, rtol=1e-8)
+    np.testing.assert_array_equal(ours.coefs_[0][:, 0] != 0, theirs.coef_ != 0)
+
+
+def test_elastic_net(diabetes):
+    X, y = diabetes
+    ours = DeepRegressor(penalty="elasticnet", alpha=0.1, **ONE_BLOCK).fit(X, y)
+    theirs = ElasticNet(0.1, l1_ratio=0.5, tol=1e-14, max_iter=10**6).fit(X, y)
+    np.testing.assert_allclose(ours.coefs_[0][:, 0], theirs.coef_, atol=1e-8)
+
+
+def test_ridge(diabetes):
+    X, y = diabetes
+    alpha = 0.1
+    ours = DeepRegressor(penalty="l2", alpha=alpha, **ONE_BLOCK).fit(X, y)
+    theirs = Ridge(alpha * len(X), solver="cholesky").fit(X, y)
+    objective = squared(theirs, X, y) + alpha / 2 * (theirs.coef_**2).sum()
+    np.testing.assert_allclose(ours.objective_, objective, rtol=1e-8)
+    np.testing.assert_allclose(ours.coefs_[0][:, 0], theirs.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [0.005, 0.05])
+def test_multinomial_lasso(alpha):
+    X, y = load_iris(return_X_y=True)
+    X = scale(X)
+    ours = DeepClassifier(penalty="l1", alpha=alpha, **ONE_BLOCK).fit(X, y)
+    theirs = _l1_logistic(1 / (len(X) * alpha)).fit(X, y)
+    p = theirs.predict_proba(X)[np.arange(len(y)), y]
+    objective = -np.log(p).mean() + alpha * abs(theirs.coef_).sum()
+    np.testing.assert_allclose(ours.objective_, objective, rtol=1e-8)
+    np.testing.assert_array_equal(ours.coefs_[0].T != 0, theirs.coef_ != 0)
+
+
+def test_binary_lasso():
+    # two softmax columns share what scikit-learn's single column carries: its coefficient is their
+    # difference, and at the optimum |a - b| = |a| + |b|, so the two objectives are the same
+    X, y = load_breast_cancer(return_X_y=True)
+    X, alpha = scale(X)[:, :10], 0.02
+    ours = DeepClassifier(penalty="l1", alpha=alpha, **ONE_BLOCK).fit(X, y)
+    theirs = _l1_logistic(1 / (len(X) * alpha)).fit(X, y)
+    objective = (
+        -np.log(theirs.predict_proba(X)[np.arange(len(y)), y]).mean() + alpha * abs(theirs.coef_).sum()
+    )
+    np.testing.assert_allclose(ours.objective_, objective, rtol=1e-8)
+    slope = ours.coefs_[0][:, 1] - ours.coefs_[0][:, 0]
+    np.testing.assert_array_equal(slope != 0, theirs.coef_[0] != 0)
+
+
+def _l1_logistic(C):
+    return LogisticRegression(l1_ratio=1.0, C=C, solver="saga", tol=1e-12, max_iter=10**6, random_state=0)
