@@ -17,15 +17,19 @@ def descend(
     ``merit`` maps the stacked unknowns to one number for each problem, in a shape that broadcasts
     against them. A proposal that does not lower a problem's merit is refused there and its
     damping raised, so no problem ever ends above its start by more than rounding. A difference
-    within rounding counts as lower: near a solution the step knows better than the merit.
+    within rounding, or a step too short to show in the merit, counts as lower: near a solution the
+    step knows better than the merit.
     """
-    rounding = 4 * jnp.finfo(start.dtype).eps
+    eps = float(jnp.finfo(start.dtype).eps)
 
     def step(_: int, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, value, damping = carry
         trial = propose(x, damping)
         trial_value = merit(trial)
-        better = trial_value <= value + rounding * jnp.abs(value)
+        short = jnp.abs(trial - x) <= eps**0.5 * (1 + jnp.abs(x))
+        if value.shape != x.shape:
+            short = short.all(-1, keepdims=True)
+        better = (trial_value <= value + 4 * eps * jnp.abs(value)) | short
         damping = jnp.where(better, damping / 4, 4 * damping + 1)
         return jnp.where(better, trial, x), jnp.where(better, trial_value, value), damping
 

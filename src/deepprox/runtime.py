@@ -37,7 +37,8 @@ def keep_programs() -> Path | None:
     JAX already has stays. Programs of another version or another processor live elsewhere.
     """
     wanted = os.environ.get("DEEPPROX_CACHE", "").lower() not in ("off", "0", "no", "false")
-    if not wanted or jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+    settings = jax.config.values
+    if not wanted or settings["jax_compilation_cache_dir"] or not settings["jax_enable_compilation_cache"]:
         return None
     folder = _user_cache() / "deepprox" / f"jaxlib-{jaxlib.__version__}-{_processor()}"
     try:

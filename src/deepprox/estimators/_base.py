@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deepprox.estimators import _resolve
+from deepprox.estimators._observations import counted, dense, merge
 from deepprox.estimators._record import FitRecord
 from deepprox.estimators._standardize import Scale, scale_of
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
@@ -25,7 +25,6 @@ from deepprox.report.table import Report
 from deepprox.runtime import bucket, keep_programs, precision
 from deepprox.solve import Options, Solution, initial, solve
 
-DENSE_LIMIT = 2 * 2**30  # bytes that a sparse input may take once it is dense
 PREDICT_ROWS = 2**15  # rows of one prediction: hidden layers of more are never held at once
 
 
@@ -117,7 +116,7 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
             multi_output=self._multi_output,
             ensure_min_samples=2,
         )
-        X, weight = _dense(X), _normalised(sample_weight, X)
+        X, weight = dense(X), counted(sample_weight, X)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         task = self._init_callback_context(max_subtasks=None)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
@@ -129,26 +128,27 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         return self
 
     def _solve(self, X: np.ndarray, Y: np.ndarray, weight: np.ndarray, dtype: np.dtype, watch: Any) -> None:
-        n = len(X)
         network = _resolve.resolve_network(self.get_params(deep=False), X.shape[1], Y.shape[1], dtype)
         loss = _resolve.resolve_loss(self.loss, self._losses, Y.shape[1], dtype)
-        rho = _resolve.resolve_rho(self.rho, len(network.blocks), n)
+        rho = _resolve.resolve_rho(self.rho, len(network.blocks), len(X))
 
         counts = np.flatnonzero(weight)  # what has no weight is not there
         X, Y, weight = X[counts], Y[counts], weight[counts]
+        if rho is None or all(r.ndim == 0 for r in rho):
+            X, Y, weight = merge(X, Y, weight)
+        weight = weight / weight.sum()
         scale = scale_of(X, weight, self.standardize)
         # padding repeats the first observation with weight 0: any loss can take it
-        rows = np.concatenate([np.arange(len(counts)), np.zeros(bucket(len(counts)) - len(counts), int)])
-        weight = np.where(np.arange(len(rows)) < len(counts), weight[rows], 0.0)
+        rows = np.concatenate([np.arange(len(X)), np.zeros(bucket(len(X)) - len(X), int)])
         problem = Problem(
             network,
             loss,
             jnp.asarray(scale.standardize(X)[rows], dtype),
             jnp.asarray(Y[rows], dtype),
-            jnp.asarray(weight, dtype),
+            jnp.asarray(np.where(np.arange(len(rows)) < len(X), weight[rows], 0.0), dtype),
         )
         if rho is not None:
-            rho = tuple(jnp.asarray(r if r.ndim == 0 else r[counts[rows]], dtype) for r in rho)
+            rho = tuple(np.asarray(r if r.ndim == 0 else r[counts[rows]], dtype) for r in rho)
         starts, warm = self._starts(problem, scale)
         glm = len(network.blocks) == 1
         sweeps = 0 if warm or glm or self.splits == "none" else min(Options().sweeps, self.max_iter)
@@ -163,10 +163,10 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
     def _starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""
         sizes = (problem.X.shape[1], *(block.size for block in problem.network.blocks))
-        if self.warm_start and hasattr(self, "_W"):
-            if [w.shape for w in self._W] == [(n_out, 1 + n_in) for n_in, n_out in pairwise(sizes)]:
-                W = (scale.from_inputs(self._scale.to_inputs(self._W[0])), *self._W[1:])
-                return [tuple(w.astype(problem.X.dtype) for w in W)], True
+        shapes = [(n_out, 1 + n_in) for n_in, n_out in pairwise(sizes)]
+        if self.warm_start and hasattr(self, "_W") and [w.shape for w in self._W] == shapes:
+            W = (scale.from_inputs(self._scale.to_inputs(self._W[0])), *self._W[1:])
+            return [tuple(jnp.asarray(w, problem.X.dtype) for w in W)], True
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # an input that never varies tells nothing, and no gradient would ever say so
         varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
@@ -200,7 +200,7 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         dtype = self._W[0].dtype
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=dtype, reset=False)
-        X = self._scale.standardize(_dense(X)).astype(dtype, copy=False)
+        X = self._scale.standardize(dense(X)).astype(dtype, copy=False)
         out = []
         keep_programs()
         with precision(dtype):
@@ -241,31 +241,6 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         from deepprox.plotting import ConvergenceDisplay
 
         return ConvergenceDisplay.from_estimator(self, ax=ax)
-
-
-def _dense(X: Any) -> np.ndarray:
-    """The same numbers as one dense array."""
-    if not scipy.sparse.issparse(X):
-        return X
-    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
-    if size > DENSE_LIMIT:
-        raise ValueError(
-            f"A sparse X of shape {X.shape} would take {size / 2**30:.1f} GiB once dense, and the solver "
-            f"needs it dense: at most {DENSE_LIMIT / 2**30:.0f} GiB, so select columns first."
-        )
-    return X.toarray()
-
-
-def _normalised(sample_weight: Any, X: np.ndarray) -> np.ndarray:
-    """Weights that sum to one."""
-    if sample_weight is None:
-        return np.full(X.shape[0], 1 / X.shape[0])
-    weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-    if (weight < 0).any():
-        raise ValueError("Negative values in sample_weight: the weight of an observation is at least 0.")
-    if not weight.any():
-        raise ValueError("All values in sample_weight are zero: nothing is left to fit.")
-    return weight / weight.sum()
 
 
 def _finite(found: Solution, starts: list[Weights]) -> Solution:

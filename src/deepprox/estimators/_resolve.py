@@ -70,7 +70,7 @@ def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
         sizes = tuple(hidden_layer_sizes)
     except TypeError:
         sizes = (None,)
-    if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
+    if not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
         raise ValueError(
             f"hidden_layer_sizes must be whole numbers of at least 1, one per hidden layer, "
             f"got {hidden_layer_sizes!r}."
@@ -95,7 +95,7 @@ def resolve_loss(loss: Any, known: Mapping[str, Callable[[], Loss]], n_out: int,
 
 def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty, ...]:
     """One penalty for each block; ``alpha`` is the strength of those given by name."""
-    if not isinstance(alpha, Real) or not np.isfinite(alpha) or alpha < 0:
+    if not isinstance(alpha, Real) or not 0 <= float(alpha) < np.inf:
         raise ValueError(f"alpha must be a finite number of at least 0, got {alpha!r}.")
     each = _spread(penalty, n_blocks, "penalty", "block")
     if alpha != DEFAULT_ALPHA and not any(one is None or isinstance(one, str) for one in each):
@@ -151,7 +151,7 @@ def resolve_settings(params: Mapping[str, Any]) -> None:
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
     tol = params["tol"]
-    if not isinstance(tol, Real) or not 0 < tol < np.inf:
+    if not isinstance(tol, Real) or not 0 < float(tol) < np.inf:
         raise ValueError(f"tol must be a positive number, got {tol!r}.")
     if not (isinstance(params["splits"], str) and params["splits"] in ("all", "none")):
         raise ValueError(f"splits must be 'all' or 'none', got {params['splits']!r}.")
@@ -225,7 +225,7 @@ def _register(cls: type) -> None:
 
     def unflatten(structure: tuple[Any, ...], leaves: Any) -> Any:
         names, rest = structure
-        word = object.__new__(cls)
+        word: Any = object.__new__(cls)
         vars(word).update(zip(names, leaves), _leaves=names, **dict(rest))
         return word
 

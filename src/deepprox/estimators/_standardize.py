@@ -13,8 +13,9 @@ class Scale(NamedTuple):
     constant: np.ndarray
 
     def standardize(self, X: np.ndarray) -> np.ndarray:
-        """Inputs on the solver's scale."""
-        return ((X - self.mean) / self.spread).astype(X.dtype, copy=False)
+        """Inputs on the solver's scale; a constant one is 0, not the rounding error of its mean."""
+        scaled = np.where(self.constant, 0.0, (X - self.mean) / self.spread)
+        return scaled.astype(X.dtype, copy=False)
 
     def to_inputs(self, W: np.ndarray) -> np.ndarray:
         """First-block weights, bias in column 0, for the user's inputs."""

@@ -16,7 +16,7 @@ except ImportError:  # scikit-learn before 1.9
         def _init_callback_context(self, **settings: Any) -> "_Silence":
             return _Silence()
 
-    def with_callbacks(method: Callable) -> Callable:  # type: ignore[no-redef]
+    def with_callbacks(method: Callable) -> Callable:
         """The method itself: this scikit-learn has no callbacks."""
         return method
 

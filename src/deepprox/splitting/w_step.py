@@ -24,6 +24,7 @@ def w_step(block: Dense, W: Array, S: Array, C: Array, L: Array, inner: int) -> 
     ``L`` is the curvature of the last call. A step is kept when ``<D, D S> <= L |D|^2`` for its
     displacement ``D``, a test in difference form that rounding does not disturb; else ``L`` grows.
     """
+    eps = float(jnp.finfo(S.dtype).eps)
     L = jnp.maximum(0.7 * L, jnp.trace(S) / S.shape[0])
 
     def value(W: Array, WS: Array) -> Array:
@@ -33,9 +34,11 @@ def w_step(block: Dense, W: Array, S: Array, C: Array, L: Array, inner: int) -> 
         W, WS, best, V, VS, t, L = carry
         P = block.prox(V - (VS - C) / L, 1 / L)
         PS = P @ S
-        bounded = ((P - V) * (PS - VS)).sum() <= L * ((P - V) ** 2).sum() * (1 + 1e-6)
+        length = ((P - V) ** 2).sum()
+        bounded = ((P - V) * (PS - VS)).sum() <= L * length * (1 + 1e-6)
+        bounded |= length <= (1e3 * eps) ** 2 * (P**2).sum()  # too short for the test to see
         now = value(P, PS)
-        keep = bounded & (now <= best)
+        keep = bounded & (now <= best + rounding)
         t_next = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
         beta = (t - 1) / t_next
         pick = lambda yes, no: jnp.where(keep, yes, no)  # noqa: E731
@@ -45,6 +48,7 @@ def w_step(block: Dense, W: Array, S: Array, C: Array, L: Array, inner: int) -> 
         return pick(P, W), pick(PS, WS), pick(now, best), V, VS, pick(t_next, 1.0), L
 
     WS = W @ S
+    rounding = 4 * eps * (jnp.abs(WS * W).sum() + jnp.abs(C * W).sum() + block.value(W))
     one = jnp.ones((), W.dtype)
     out = lax.fori_loop(0, inner, step, (W, WS, value(W, WS), W, WS, one, L))
     return out[0], out[-1]

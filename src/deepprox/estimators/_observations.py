@@ -1,0 +1,49 @@
+"""Observations in a form that does not depend on how they were written down."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import _check_sample_weight
+
+DENSE_LIMIT = 2 * 2**30  # bytes that a sparse input may take once it is dense
+SORT_LIMIT = 10**7  # numbers in a data set up to which its rows are sorted
+
+
+def dense(X: Any) -> np.ndarray:
+    """The same numbers as one dense array."""
+    if not scipy.sparse.issparse(X):
+        return X
+    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
+    if size > DENSE_LIMIT:
+        raise ValueError(
+            f"A sparse X of shape {X.shape} would take {size / 2**30:.1f} GiB once dense, and the solver "
+            f"needs it dense: at most {DENSE_LIMIT / 2**30:.0f} GiB, so select columns first."
+        )
+    return X.toarray()
+
+
+def counted(sample_weight: Any, X: np.ndarray) -> np.ndarray:
+    """How often every observation counts."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if (weight < 0).any():
+        raise ValueError("Negative values in sample_weight: the weight of an observation is at least 0.")
+    if not weight.any():
+        raise ValueError("All values in sample_weight are zero: nothing is left to fit.")
+    return weight
+
+
+def merge(X: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Equal observations as one with the sum of their weights, all in sorted order.
+
+    A fit then gives the same digits for a weight of 3 as for three repetitions, and in whatever order
+    the observations come; bootstrap samples lose a third of their rows. Large data stay as they are.
+    """
+    rows = np.ascontiguousarray(np.column_stack([X, Y]) + 0.0)  # minus zero is zero
+    if rows.size > SORT_LIMIT:
+        return X, Y, weight
+    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return X[first], Y[first], np.bincount(group, weight)
