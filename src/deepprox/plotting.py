@@ -111,7 +111,7 @@ class ConvergenceDisplay:
         if shown.min(axis=None) > 0 and shown.max(axis=None) > 20 * shown.min(axis=None):
             ax.set_yscale("log")
         ax.set_ylabel("objective")
-        self._finish(ax, "upper right")
+        self._finish(ax)
 
     def _draw_residuals(self, ax: Any) -> None:
         self._shade(ax, labelled=False)
@@ -124,7 +124,7 @@ class ConvergenceDisplay:
             ax.axhline(self.tol, color=MUTED, lw=0.9, ls=":", label="tol")
         ax.set_yscale("log")
         ax.set_ylabel("residuals")
-        self._finish(ax, "lower left")
+        self._finish(ax, n_columns=4)
 
     def _shade(self, ax: Any, labelled: bool) -> None:
         """A background for every run of one phase, named once over its longest run."""
@@ -140,8 +140,8 @@ class ConvergenceDisplay:
             ax.text((left + right) / 2, 1.015, PHASES[name][1], transform=ax.get_xaxis_transform(), **style)
 
     @staticmethod
-    def _finish(ax: Any, corner: str) -> None:
+    def _finish(ax: Any, n_columns: int = 1) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", color="white", lw=0.8)
         ax.set_axisbelow(True)
-        ax.legend(frameon=False, fontsize=9, loc=corner)
+        ax.legend(frameon=False, fontsize=9, loc="upper right", ncols=n_columns)

@@ -15,12 +15,12 @@ from jax.experimental.compilation_cache import compilation_cache
 
 
 def bucket(n: int) -> int:
-    """The smallest multiple of ``2^(floor(log2 n) - 3)`` that holds ``n`` observations, at least 16.
+    """The smallest multiple of ``2^(floor(log2 n) - 2)`` that holds ``n`` observations, at least 16.
 
-    Observations are padded with weight 0 up to it, by an eighth at most, so that folds of nearby
+    Observations are padded with weight 0 up to it, by a quarter at most, so that folds of nearby
     sizes run the same compiled program.
     """
-    grain = 2 ** max(n.bit_length() - 4, 1)
+    grain = 2 ** max(n.bit_length() - 3, 1)
     return max(16, -(-n // grain) * grain)
 
 

@@ -128,9 +128,7 @@ class Diary:
         self.marked = now
 
 
-def solve(
-    problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None
-) -> Solution:
+def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None) -> Solution:
     """Split, then join, from one or many starting weights."""
     diary = Diary(len(starts), watch)
     if options.join:
@@ -208,7 +206,9 @@ def scout(
     if len(starts) == 1:
         return starts, np.zeros(1), 0
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
-    rows = stack([(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)])
+    rows = stack(
+        [(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)]
+    )
     state, W = quasi_newton.start(*rows), stack(starts)
     for _ in range(SCOUT // quasi_newton.CHUNK):
         state, info, taken = quasi_newton.chunk(problem, W, state, np.asarray(options.tol, W[0].dtype), True)

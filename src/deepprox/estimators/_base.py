@@ -38,7 +38,7 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
     """``(1/n) sum_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, minimised; the front's half of it."""
 
     _losses: ClassVar[Any]  # names of the losses that this estimator knows
-    _multi_output: ClassVar[bool]
+    _response: ClassVar[dict[str, bool]]  # how scikit-learn validates the response
 
     def __init__(
         self,
@@ -107,24 +107,26 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         """
         dtype = _resolve.resolve_dtype(self.dtype)
         _resolve.resolve_settings(self.get_params(deep=False))
+        given = {"estimator": self, "X": X, "y": y}
+        if sample_weight is not None:
+            given["metadata"] = {"sample_weight": sample_weight}
         X, y = validate_data(
             self,
             X,
             y,
             accept_sparse=["csr", "csc", "coo"],
             dtype=dtype,
-            multi_output=self._multi_output,
             ensure_min_samples=2,
+            **self._response,
         )
         X, weight = dense(X), counted(sample_weight, X)
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         task = self._init_callback_context(max_subtasks=None)
-        task.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        task.call_on_fit_task_begin(**given)
         Y = np.asarray(self._encode(y, weight), dtype)
         keep_programs()
         with precision(dtype), watching(self, task, self.verbose, self.max_iter) as watch:
             self._solve(X, Y, weight, dtype, watch)
-        task.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
+        task.call_on_fit_task_end(**given, reconstruction_attributes={})
         return self
 
     def _solve(self, X: np.ndarray, Y: np.ndarray, weight: np.ndarray, dtype: np.dtype, watch: Any) -> None:

@@ -46,7 +46,7 @@ def watching(estimator: Any, context: Any, verbose: int, max_iter: int) -> Itera
     if not verbose:
         yield tell
         return
-    with _bar(type(estimator).__name__, max_iter) as show:
+    with _bar(max_iter) as show:
 
         def both(row: Row) -> None:
             show(row)
@@ -56,13 +56,12 @@ def watching(estimator: Any, context: Any, verbose: int, max_iter: int) -> Itera
 
 
 @contextmanager
-def _bar(name: str, max_iter: int) -> Iterator[Callable[[Row], None]]:
+def _bar(max_iter: int) -> Iterator[Callable[[Row], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = [
-        TextColumn(name),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:>4.0f} of {task.total:.0f} at most"),
+        BarColumn(bar_width=10),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
     ]
@@ -78,7 +77,7 @@ def _bar(name: str, max_iter: int) -> Iterator[Callable[[Row], None]]:
 def describe(row: Row) -> str:
     """A row of the history in one line."""
     measure = "certificate" if row["phase"] != "split" else "primal"
-    parts = [f"{row['phase']:<6}", f"objective {row['objective']:.6g}"]
+    parts = [f"{row['phase']:<6}", f"objective {row['objective']:.5g}"]
     if measure in row:
         parts.append(f"{'residual' if measure == 'primal' else measure} {row[measure]:.1e}")
-    return "  ".join([*parts, f"{row['n_nonzero']} non-zeros"])
+    return " ".join([*parts, f"{row['n_nonzero']} non-zero"])

@@ -1,5 +1,7 @@
 """Classification: a multinomial response."""
 
+from typing import ClassVar
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -99,7 +101,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
     """
 
     _losses = CLASSIFICATION_LOSSES
-    _multi_output = False
+    _response: ClassVar = {}
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Regression: a Gaussian response, one or several."""
 
+from typing import ClassVar
+
 from sklearn.base import RegressorMixin
 
 from deepprox.estimators._base import DeepBase
@@ -94,7 +96,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
     """
 
     _losses = REGRESSION_LOSSES
-    _multi_output = True
+    _response: ClassVar = {"multi_output": True, "y_numeric": True}
 
     def __init__(
         self,

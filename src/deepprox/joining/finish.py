@@ -122,13 +122,12 @@ def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> n
     return (H + H.T) / 2
 
 
-def is_positive_definite(H: np.ndarray) -> bool:
-    """Whether Cholesky's factorisation exists."""
+def cholesky(H: np.ndarray) -> tuple | None:
+    """Cholesky's factor, or None where ``H`` is not positive definite."""
     try:
-        np.linalg.cholesky(H)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+        return scipy.linalg.cho_factor(H)
+    except scipy.linalg.LinAlgError:
+        return None
 
 
 class Model(NamedTuple):
@@ -142,10 +141,9 @@ class Model(NamedTuple):
 
     def minimise(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
         """The step of the live weights and the slopes of the candidates, if the model is convex."""
-        H = self.H + damping * np.eye(len(self.H))
-        if not is_positive_definite(H):
+        lower, jump = cholesky(self.H + damping * np.eye(len(self.H))), self.kinks.jump
+        if lower is None:
             return None
-        lower, jump = scipy.linalg.cho_factor(H), self.kinks.jump
         C = self.J.T * jump
         HC = scipy.linalg.cho_solve(lower, C)
         side = (self.kinks.offset > 0).astype(float)
@@ -164,7 +162,7 @@ def finish(problem: Problem, W: Weights, step: float, tol: float) -> Finish:
         if fresh or not np.isin(live, was).all():
             H, fresh = hessian(problem, W, slopes, live), True
             step = 1 / np.abs(H).sum(1).max(initial=np.finfo(float).tiny)
-            strict = is_positive_definite(H)
+            strict = cholesky(H) is not None
             if not strict and len(steps) > 2:
                 break  # still near a saddle: quasi-Newton steps leave it faster
         else:

@@ -96,7 +96,11 @@ def settle(
         total += int(taken)
         if float(state.certificate) <= tol or bool(state.stalled):
             break
-        if total >= chunks * quasi_newton.CHUNK and rows["support_changed"].mean() < SETTLED and rows["n_nonzero"][-1] <= FEW:
+        if (
+            total >= chunks * quasi_newton.CHUNK
+            and rows["support_changed"].mean() < SETTLED
+            and rows["n_nonzero"][-1] <= FEW
+        ):
             break
     w = np.asarray(state.w)
     return unravel(w, W), float(state.step), total, np.count_nonzero(w) <= FEW

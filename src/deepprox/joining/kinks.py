@@ -17,7 +17,9 @@ from deepprox.problem import Problem, Weights
 N_CANDIDATES = 256
 EDGE = 1e-6
 
-Slopes = tuple[tuple[np.ndarray, np.ndarray], ...]  # of every hidden block: mask of held entries, their slopes
+Slopes = tuple[
+    tuple[np.ndarray, np.ndarray], ...
+]  # of every hidden block: mask of held entries, their slopes
 
 
 class Kinks(NamedTuple):

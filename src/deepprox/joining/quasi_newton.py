@@ -182,9 +182,7 @@ def run(flat: Flat, state: State, tol: Array) -> tuple[State, Info, Array]:
 
 
 @partial(jax.jit, static_argnames="lanes")
-def chunk(
-    problem: Problem, W: Weights, state: State, tol: Array, lanes: bool
-) -> tuple[State, Info, Array]:
+def chunk(problem: Problem, W: Weights, state: State, tol: Array, lanes: bool) -> tuple[State, Info, Array]:
     """A chunk of steps; ``W`` gives only the shapes."""
 
     def one(W: Weights, state: State) -> tuple[State, Info, Array]:

@@ -26,8 +26,8 @@ class Pace(NamedTuple):
 class Inner(NamedTuple):
     """Inner iterations: majorisations of a Z-step, Newton steps in each, steps of a W-step."""
 
-    z: int = 3
-    newton: int = 4
+    z: int = 2
+    newton: int = 1
     w: int = 15
 
 

@@ -1,0 +1,1 @@
+"""Measurements behind the claims: ``python -m benchmarks [name ...]`` prints each."""

@@ -1,0 +1,139 @@
+"""The join phase: certified points for every penalty, exact canonical forms, kinks that hold."""
+
+import jax
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from rows import PENALTIES
+from stages.problems import problem
+
+from deepprox import links, losses, penalties
+from deepprox.joining import finish as finish_
+from deepprox.joining import kinks
+from deepprox.joining.certificate import ravel, unravel
+from deepprox.joining.join import join
+from deepprox.joining.live import canonical, live_part
+from deepprox.solve import Options, solve
+
+SHRUNK = [row.penalty for row in PENALTIES if str(row) not in ("Zero()",)]
+
+
+def quiet(phase, row):
+    pass
+
+
+def scaled(penalty):
+    """The same penalty at a strength at which this network has something left to fit."""
+    return type(penalty)(**(penalty.__dict__ | {"alpha": 0.01 if "L2(" != str(penalty)[:3] else 0.1}))
+
+
+@pytest.mark.parametrize("penalty", SHRUNK, ids=str)
+@pytest.mark.parametrize("bias", [False, True], ids=["free bias", "penalised bias"])
+def test_every_penalty_ends_certified(penalty, bias):
+    posed, W = problem(penalty=scaled(penalty), hidden=(6, 4), bias=bias)
+    found = join(posed, W, 1e-8, 3000, quiet)
+    assert found.status == "converged", found
+    assert found.certificate <= 1e-8
+    assert found.objective < float(posed.objective(W))
+    np.testing.assert_allclose(found.objective, float(posed.objective(found.W)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("link", [links.Tanh(), links.ReLU(), links.LeakyReLU(0.1), links.Softplus()], ids=str)
+def test_no_direction_descends_from_a_certified_point(link):
+    posed, W = problem(link, penalties.L1(0.02), hidden=(6,), bias=True, n=80)
+    found = join(posed, W, 1e-8, 3000, quiet)
+    assert found.status == "converged"
+    rng, w = np.random.default_rng(0), ravel(found.W)
+    objective = jax.jit(posed.objective)
+    floor = float(objective(found.W))
+    for size in (1e-3, 1e-4, 1e-5):
+        for _ in range(50):
+            moved = unravel(w + size * rng.normal(size=w.size), found.W)
+            on_support = unravel(w + size * rng.normal(size=w.size) * (w != 0), found.W)
+            assert float(objective(moved)) >= floor - 1e-12
+            assert float(objective(on_support)) >= floor - 1e-12
+
+
+def test_relu_networks_are_certified_at_their_kinks():
+    held = []
+    for seed in range(4):
+        posed, W = problem(links.ReLU(), penalties.L1(0.01), hidden=(8,), n=120, seed=seed)
+        found = solve(posed, [W], Options(tol=1e-8))
+        assert found.status == "converged"
+        held.append(found.n_held)
+    assert max(held) > 0  # without slopes at kinks these could not be certified
+
+
+@pytest.mark.parametrize("link", [links.Tanh(), links.ReLU()], ids=str)
+def test_the_zero_pattern_is_stable(link):
+    posed, W = problem(link, penalties.L1(0.01), hidden=(8,), n=100)
+    loose, tight = (solve(posed, [W], Options(tol=tol)) for tol in (1e-6, 1e-8))
+    assert loose.status == tight.status == "converged"
+    for a, b in zip(loose.W, tight.W):
+        np.testing.assert_array_equal(a == 0, b == 0)
+
+
+def test_the_hessian_is_the_hessian():
+    posed, W = problem(penalty=penalties.MCP(0.01, 20.0), hidden=(3,))
+    w, back = ravel_pytree(W)
+    live = np.array([0, 2, 5, 11, 20])
+    H = finish_.hessian(posed, W, kinks.no_slopes(posed), live)
+    full = jax.hessian(lambda v: posed.objective(back(v)))(w)
+    np.testing.assert_allclose(H, np.asarray(full)[np.ix_(live, live)], atol=1e-10)
+
+
+def sparse_weights(posed, W, rng, share=0.7):
+    return tuple(np.where(rng.random(w.shape) < share, 0.0, w) for w in W)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("link", [links.Sigmoid(), links.ReLU()], ids=str)
+def test_the_canonical_form_is_the_same_function(link, seed):
+    posed, W = problem(link, hidden=(6, 5, 4))
+    rng = np.random.default_rng(seed)
+    W = sparse_weights(posed, W, rng)
+    form, live = canonical(posed.network, W)
+    eta, same = (posed.network.forward(w, posed.X)[-1] for w in (W, form))
+    np.testing.assert_allclose(eta, same, atol=1e-14)
+    again, live_again = canonical(posed.network, form)
+    for a, b in zip(form, again):
+        np.testing.assert_array_equal(a, b)
+    for here, after, units in zip(form, form[1:], live.reads[1:]):
+        feeds, reads = (after[:, 1:] != 0).any(0), (here[:, 1:] != 0).any(1)
+        np.testing.assert_array_equal(units, feeds)
+        assert (reads[units]).all() and not here[~units].any()
+
+
+def test_a_constant_unit_goes_into_the_next_bias():
+    posed, _ = problem(links.Sigmoid(), hidden=(2,), p=2, k=1, loss=losses.Squared())
+    W = (np.array([[0.4, 0, 0], [0.1, 1.0, 0]]), np.array([[0.5, 2.0, 3.0]]))
+    form, live = canonical(posed.network, W)
+    np.testing.assert_allclose(form[1], [[0.5 + 2 / (1 + np.exp(-0.4)), 0, 3.0]])
+    np.testing.assert_array_equal(live.inputs, [True, False])
+    np.testing.assert_array_equal(live.reads[1], [False, True])
+
+
+def test_the_live_part_is_the_whole():
+    posed, W = problem(hidden=(40, 30))
+    W = tuple(w.copy() for w in W)
+    W[0][3:], W[1][:, 4:], W[1][2:], W[2][:, 3:] = 0, 0, 0, 0
+    form, live = canonical(posed.network, W)
+    part = live_part(posed, live)
+    assert [block.size for block in part.problem.network.blocks] == [4, 4, 3]
+    small = part.take(form)
+    np.testing.assert_allclose(part.problem.objective(small), posed.objective(form), rtol=1e-14)
+    for a, b in zip(part.put(small), form):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_slopes_solve_their_box_problem():
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        A, q = rng.normal(size=(8, 6)), rng.normal(size=6)
+        M = A.T @ A
+        s = kinks.best_slopes(M, q, np.zeros(6))
+        value = lambda s: s @ M @ s / 2 + q @ s  # noqa: E731
+        best = minimize(value, np.full(6, 0.5), bounds=[(0, 1)] * 6, options={"ftol": 1e-15}).fun
+        assert (s >= 0).all() and (s <= 1).all() and value(s) <= best + 1e-9
