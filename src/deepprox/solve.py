@@ -111,15 +111,22 @@ class Diary:
                 self.write(phase, {name: column[lane, k].item() for name, column in columns.items()}, lane)
         self.show()
 
-    def write(self, phase: str, row: dict[str, Any], lane: int = 0) -> None:
+    def write(self, phase: str, row: dict[str, Any], lane: int) -> None:
         """Write one row."""
         at = {"phase": phase, "iteration": len(self.rows[lane]) + 1}
         self.rows[lane].append(at | row | {"seconds": time.perf_counter() - self.began})
 
-    def show(self) -> None:
-        """Tell whoever watches where the best start is."""
-        if self.watch is not None and any(self.rows):
-            self.watch(min((rows[-1] for rows in self.rows if rows), key=lambda row: row["objective"]))
+    def tell(self, phase: str, rows: list[dict[str, Any]], lane: int) -> None:
+        """Write the rows of one start and show the last."""
+        for row in rows:
+            self.write(phase, row, lane)
+        self.show(lane)
+
+    def show(self, lane: int | None = None) -> None:
+        """Tell whoever watches where the best start is, or the one named."""
+        lanes = self.rows if lane is None else [self.rows[lane]]
+        if self.watch is not None and any(lanes):
+            self.watch(min((rows[-1] for rows in lanes if rows), key=lambda row: row["objective"]))
 
     def lap(self, phase: str) -> None:
         """Close the account of a phase."""
@@ -137,7 +144,7 @@ def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watc
             diary.lap("split")
         starts, objectives, best = scout(problem, starts, options, diary)
         budget = max(options.max_iter - len(diary.rows[best]), 1)
-        found = join(problem, starts[best], options.tol, budget, partial(diary.write, lane=best))
+        found = join(problem, starts[best], options.tol, budget, partial(diary.tell, lane=best))
         objectives[best] = found.objective
         diary.lap("join")
     else:
@@ -210,8 +217,9 @@ def scout(
         [(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)]
     )
     state, W = quasi_newton.start(*rows), stack(starts)
+    tol, limit = np.asarray(options.tol, W[0].dtype), np.int32(quasi_newton.CHUNK)
     for _ in range(SCOUT // quasi_newton.CHUNK):
-        state, info, taken = quasi_newton.chunk(problem, W, state, np.asarray(options.tol, W[0].dtype), True)
+        state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, True)
         diary.chunk("join", info, taken)
         if not np.asarray(taken).any():
             break

@@ -18,7 +18,7 @@ from deepprox.solve import Options, solve
 SHRUNK = [row.penalty for row in PENALTIES if str(row) not in ("Zero()",)]
 
 
-def quiet(phase, row):
+def quiet(phase, rows):
     pass
 
 

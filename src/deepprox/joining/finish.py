@@ -24,7 +24,8 @@ from deepprox.joining.kinks import Kinks, Slopes, no_slopes
 from deepprox.problem import Problem, Weights
 
 MAX_STEPS = 20
-REUSE = 0.1  # a Hessian serves again while its step leaves at most this share of the certificate
+PAYS = 1e-7  # share of the objective, for each live weight, that a step must gain to be worth its Hessian
+REUSE = 0.3  # a Hessian serves again while its step leaves at most this share of the certificate
 
 
 class Point(NamedTuple):
@@ -151,20 +152,20 @@ class Model(NamedTuple):
         return -scipy.linalg.cho_solve(lower, self.G) - HC @ s, s
 
 
-def finish(problem: Problem, W: Weights, step: float, tol: float) -> Finish:
+def finish(problem: Problem, W: Weights, step: float, tol: float, budget: int = MAX_STEPS) -> Finish:
     """Damped Newton steps from ``W`` until the certificate holds or they stop helping."""
     slopes, steps, damping = no_slopes(problem), [], 0.0
-    strict, fresh, H, live = True, True, np.zeros((0, 0)), np.zeros(0, int)
+    strict, fresh, slow, H, live = True, True, False, np.zeros((0, 0)), np.zeros(0, int)
     point = look(problem, W, slopes, step)
-    while float(point.certificate) > tol and len(steps) < MAX_STEPS:
+    while float(point.certificate) > tol and len(steps) < min(MAX_STEPS, budget):
         W, point = release(problem, W, slopes, point, step)
         was, live = live, np.flatnonzero(ravel(W))
         if fresh or not np.isin(live, was).all():
             H, fresh = hessian(problem, W, slopes, live), True
             step = 1 / np.abs(H).sum(1).max(initial=np.finfo(float).tiny)
             strict = cholesky(H) is not None
-            if not strict and len(steps) > 2:
-                break  # still near a saddle: quasi-Newton steps leave it faster
+            if not strict and slow:
+                break  # near a saddle, which quasi-Newton steps leave faster
         else:
             keep = np.isin(was, live)
             H = H[np.ix_(keep, keep)]
@@ -175,8 +176,9 @@ def finish(problem: Problem, W: Weights, step: float, tol: float) -> Finish:
                 break
             fresh = True
             continue
-        before = float(point.certificate)
+        before, level = float(point.certificate), float(point.objective)
         W, slopes, point, n_held = found
+        slow = level - float(point.objective) < PAYS * live.size * abs(level)
         fresh = float(point.certificate) > REUSE * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
         steps.append(Step(*row, int(np.count_nonzero(ravel(W))), n_held))

@@ -16,7 +16,7 @@ from deepprox.problem import Problem, Weights
 FEW = 1500  # live weights up to which a dense Hessian is formed
 SETTLED = 0.4  # share of a chunk's steps that may still change the support before Newton is tried
 
-Note = Callable[[str, dict[str, Any]], None]
+Note = Callable[[str, list[dict[str, Any]]], None]
 
 
 class Joined(NamedTuple):
@@ -44,9 +44,8 @@ def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) ->
         strict, slopes = None, no_slopes(part.problem)
         if ready:
             with threadpool_limits(1, "blas"):
-                end = finish(part.problem, small, step, tol)
-            for row in end.steps:
-                note("newton", row._asdict())
+                end = finish(part.problem, small, step, tol, max_iter - n_iter)
+            note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
             small, slopes, step, strict = end.W, end.slopes, end.step, end.strict
             chunks = 2 if strict else 2 * chunks
@@ -86,21 +85,20 @@ def settle(
     """
     at = look(problem, W, no_slopes(problem), 1.0)
     state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
-    limit = np.asarray(tol, state.w.dtype)
+    tol_ = np.asarray(tol, state.w.dtype)
+    # at a kink a quasi-Newton method shuttles and never settles
+    kinked = any(block.link.kinks for block in problem.network.blocks[:-1])
     total = 0
     while total < budget:
-        state, info, taken = quasi_newton.chunk(problem, W, state, limit, lanes=False)
+        limit = np.int32(min(quasi_newton.CHUNK, budget - total))
+        state, info, taken = quasi_newton.chunk(problem, W, state, tol_, limit, lanes=False)
         rows = {name: np.asarray(column)[: int(taken)] for name, column in info._asdict().items()}
-        for k in range(int(taken)):
-            note("join", {name: column[k].item() for name, column in rows.items()})
+        note("join", [dict(zip(rows, row)) for row in zip(*(column.tolist() for column in rows.values()))])
         total += int(taken)
-        if float(state.certificate) <= tol or bool(state.stalled):
+        if taken < limit or bool(state.stalled):
             break
-        if (
-            total >= chunks * quasi_newton.CHUNK
-            and rows["support_changed"].mean() < SETTLED
-            and rows["n_nonzero"][-1] <= FEW
-        ):
+        settled = kinked or rows["support_changed"].mean() < SETTLED
+        if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
             break
     w = np.asarray(state.w)
     return unravel(w, W), float(state.step), total, np.count_nonzero(w) <= FEW

@@ -159,8 +159,8 @@ def remember(
     )
 
 
-def run(flat: Flat, state: State, tol: Array) -> tuple[State, Info, Array]:
-    """A chunk of steps; the history of those taken, and their number."""
+def run(flat: Flat, state: State, tol: Array, limit: Array) -> tuple[State, Info, Array]:
+    """Up to ``limit`` steps, a chunk at most; the history of those taken, and their number."""
 
     def body(carry: tuple) -> tuple:
         state, history, k = carry
@@ -177,15 +177,17 @@ def run(flat: Flat, state: State, tol: Array) -> tuple[State, Info, Array]:
 
     zeros = jnp.zeros(CHUNK, state.w.dtype)
     history = Info(zeros, zeros, zeros, jnp.zeros(CHUNK, int), jnp.zeros(CHUNK, bool))
-    going = lambda c: (c[0].certificate > tol) & ~c[0].stalled & (c[2] < CHUNK)  # noqa: E731
+    going = lambda c: (c[0].certificate > tol) & ~c[0].stalled & (c[2] < limit)  # noqa: E731
     return lax.while_loop(going, body, (state, history, jnp.zeros((), jnp.int32)))
 
 
 @partial(jax.jit, static_argnames="lanes")
-def chunk(problem: Problem, W: Weights, state: State, tol: Array, lanes: bool) -> tuple[State, Info, Array]:
-    """A chunk of steps; ``W`` gives only the shapes."""
+def chunk(
+    problem: Problem, W: Weights, state: State, tol: Array, limit: Array, lanes: bool
+) -> tuple[State, Info, Array]:
+    """Up to ``limit`` steps, a chunk at most; ``W`` gives only the shapes."""
 
     def one(W: Weights, state: State) -> tuple[State, Info, Array]:
-        return run(flatten(problem, W)[1], state, tol)
+        return run(flatten(problem, W)[1], state, tol, limit)
 
     return jax.vmap(one)(W, state) if lanes else one(W, state)
