@@ -2,7 +2,6 @@
 
 import warnings
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import data, show

@@ -46,7 +46,9 @@ def main() -> None:
     rows = []
     for name, row, target in [("empty cache", cold, 3.0), ("filled cache", warm, 1.0)]:
         total = row[2] + row[3]
-        rows.append([name, row[0], row[1], row[2], row[3], total, f"< {target}", row[4], show.met(total < target)])
+        rows.append(
+            [name, row[0], row[1], row[2], row[3], total, f"< {target}", row[4], show.met(total < target)]
+        )
     show.table(
         "First fit of Iris in a new process (seconds)",
         ["", "import sklearn", "import jax", "all imports", "first fit", "total", "target", "second fit", ""],

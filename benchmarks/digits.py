@@ -26,7 +26,7 @@ SEEDS = range(5)
 def estimator(hidden, link, alpha, seed):
     """The paper's setting: every weight and bias penalised, inputs as they are."""
     return DeepClassifier(
-        hidden_layer_sizes=hidden, link=link, alpha=alpha, penalize_bias=True, standardize=False, random_state=seed
+        hidden, link=link, alpha=alpha, penalize_bias=True, standardize=False, random_state=seed
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def main() -> None:
             min(v for _, v in peers), show.met(ok),
         ])  # fmt: skip
     show.table(
-        "Digits, gamma 1, best of 5 starts (sum scale; warm seconds; L-BFGS-B: best of 2 starts to within 1 %)",
+        "Digits, gamma 1, best of 5 starts (sum scale; warm seconds; L-BFGS-B: to 1 %, best of 2 starts)",
         ["network", "best", "target", "median", "% non-zero", "% test", "certificate", "status", "s best",
          "s median", "s L-BFGS-B", "its best", ""],
         rows,

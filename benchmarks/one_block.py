@@ -23,7 +23,12 @@ def regression():
     alpha = 0.1
     theirs = Ridge(alpha * len(X)).fit(X, y)
     value = np.mean((y - theirs.predict(X)) ** 2) / 2 + alpha / 2 * (theirs.coef_**2).sum()
-    yield "Ridge, diabetes", DeepRegressor(penalty="l2", alpha=alpha, **ONE).fit(X, y), value, theirs.coef_[:, None]
+    yield (
+        "Ridge, diabetes",
+        DeepRegressor(penalty="l2", alpha=alpha, **ONE).fit(X, y),
+        value,
+        theirs.coef_[:, None],
+    )
 
 
 def classification():

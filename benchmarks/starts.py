@@ -44,7 +44,13 @@ def main() -> None:
     again = compilations(lambda: model.set_params(alpha=0.02, random_state=1).fit(split.X, split.y))
     folds = compilations(lambda: [model.fit(split.X[k:], split.y[k:]) for k in (1, 2, 3)])
     rows = [
-        ["ten starts / one start (seconds)", f"{ten:.3f} / {one:.3f}", ten / one, "< 4", show.met(ten < 4 * one)],
+        [
+            "ten starts / one start (seconds)",
+            f"{ten:.3f} / {one:.3f}",
+            ten / one,
+            "< 4",
+            show.met(ten < 4 * one),
+        ],
         ["programs compiled by the first fit", "", first, "", ""],
         ["by a second fit of the same shape", "", again, "0", show.met(again == 0)],
         ["by three fits on 104, 103 and 102 rows", "", folds, "0", show.met(folds == 0)],

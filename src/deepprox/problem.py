@@ -11,7 +11,7 @@ from deepprox.blocks import Dense
 from deepprox.losses import Loss
 from deepprox.struct import static, struct
 
-Weights = tuple[Array, ...]
+Weights = tuple[Any, ...]  # one array for each block, on the host or on a device
 
 
 def same(tree: Any) -> Any:
@@ -57,9 +57,9 @@ class Problem:
 
     network: Network
     loss: Loss
-    X: Array
-    y: Array
-    weight: Array
+    X: Any
+    y: Any
+    weight: Any
     allsum: Callable[[Any], Any] = static(default=same)
 
     def mean_loss(self, W: Weights) -> Array:

@@ -28,8 +28,8 @@ MESSAGES = {
     "converged": "converged: the certificate is within tol",
     "settled": "settled: the primal and dual residuals are within tol (join=False)",
     "max_iter": "stopped at max_iter with the certificate above tol: raise max_iter or tol",
-    "stalled": "stalled with the certificate above tol: no step lowers the objective any more, at a kink of a "
-    "piecewise link or at the limits of {dtype}: raise tol, use float64 or more starts (n_init)",
+    "stalled": "stalled with the certificate above tol: no step lowers the objective any more, at a kink of "
+    "a piecewise link or at the limits of {dtype}: raise tol, use float64 or more starts (n_init)",
     "diverged": "diverged: the objective is not finite: standardize the inputs, raise alpha or lower rho",
 }
 

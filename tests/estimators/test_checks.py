@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from deepprox import DeepClassifier, DeepRegressor
 
-SMALL = {"hidden_layer_sizes": (5,)}
+SMALL = {"hidden_layer_sizes": (5,), "max_iter": 300}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

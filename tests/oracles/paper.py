@@ -2,7 +2,7 @@
 
 The paper's notation throughout: layer 1 is the output and layer L reads ``X`` (M x N); ``vec`` stacks
 columns, so ``z_l = vec(Z_l)`` stacks observations; every formula is written with its Kronecker products.
-Sum scale: ``sum_i loss_i + gamma phi(w)``, and ``mu_{i,l}`` weighs the constraint of observation i at layer l.
+Sum scale: ``sum_i loss_i + gamma phi(w)``; ``mu_{i,l}`` weighs the constraint of observation i at layer l.
 Misprints are corrected: ``(I - Delta_w) z = Delta_z w``.
 """
 

@@ -1,13 +1,15 @@
 """The split phase with nothing added is the paper's ADMM."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from oracles.paper import PaperADMM, vec
 
 from deepprox import links, losses, penalties
 from deepprox.blocks import Dense
 from deepprox.problem import Network, Problem
 from deepprox.splitting import admm, state
+from oracles.paper import PaperADMM, vec
 
 EXACT = admm.Inner(z=3, newton=200, w=60_000)
 PAPER = admm.Pace(relaxation=1.0, growth=1.0, rho_max=1.0)
@@ -19,7 +21,7 @@ def setting(link, penalty, hidden, seed=0):
     n, sizes = 14, (2, *hidden, 3)
     X = rng.normal(size=(n, 2))
     Y = np.eye(3)[rng.integers(0, 3, n)]
-    W = tuple(rng.normal(size=(b, 1 + a)) / 2 for a, b in zip(sizes, sizes[1:]))
+    W = tuple(rng.normal(size=(b, 1 + a)) / 2 for a, b in pairwise(sizes))
     mu = tuple(rng.uniform(0.5, 1.5, n) for _ in W)
     blocks = [Dense(size, link, penalty, True) for size in hidden]
     network = Network((*blocks, Dense(3, links.Identity(), penalty, True)))

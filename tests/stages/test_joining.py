@@ -1,11 +1,11 @@
 """The join phase: certified points for every penalty, exact canonical forms, kinks that hold."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from rows import PENALTIES
-from stages.problems import problem
 
 from deepprox import links, losses, penalties
 from deepprox.joining import finish as finish_
@@ -14,6 +14,8 @@ from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
 from deepprox.solve import Options, solve
+from rows import PENALTIES
+from stages.problems import problem
 
 SHRUNK = [row.penalty for row in PENALTIES if str(row) not in ("Zero()",)]
 
@@ -24,7 +26,7 @@ def quiet(phase, rows):
 
 def scaled(penalty):
     """The same penalty at a strength at which this network has something left to fit."""
-    return type(penalty)(**(penalty.__dict__ | {"alpha": 0.01 if "L2(" != str(penalty)[:3] else 0.1}))
+    return type(penalty)(**(penalty.__dict__ | {"alpha": 0.1 if str(penalty).startswith("L2(") else 0.01}))
 
 
 @pytest.mark.parametrize("penalty", SHRUNK, ids=str)
@@ -38,7 +40,9 @@ def test_every_penalty_ends_certified(penalty, bias):
     np.testing.assert_allclose(found.objective, float(posed.objective(found.W)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("link", [links.Tanh(), links.ReLU(), links.LeakyReLU(0.1), links.Softplus()], ids=str)
+@pytest.mark.parametrize(
+    "link", [links.Tanh(), links.ReLU(), links.LeakyReLU(0.1), links.Softplus()], ids=str
+)
 def test_no_direction_descends_from_a_certified_point(link):
     posed, W = problem(link, penalties.L1(0.02), hidden=(6,), bias=True, n=80)
     found = join(posed, W, 1e-8, 3000, quiet)
@@ -95,7 +99,7 @@ def test_the_canonical_form_is_the_same_function(link, seed):
     form, live = canonical(posed.network, W)
     eta, same = (posed.network.forward(w, posed.X)[-1] for w in (W, form))
     np.testing.assert_allclose(eta, same, atol=1e-14)
-    again, live_again = canonical(posed.network, form)
+    again, _ = canonical(posed.network, form)
     for a, b in zip(form, again):
         np.testing.assert_array_equal(a, b)
     for here, after, units in zip(form, form[1:], live.reads[1:]):
@@ -134,6 +138,6 @@ def test_slopes_solve_their_box_problem():
         A, q = rng.normal(size=(8, 6)), rng.normal(size=6)
         M = A.T @ A
         s = kinks.best_slopes(M, q, np.zeros(6))
-        value = lambda s: s @ M @ s / 2 + q @ s  # noqa: E731
+        value = partial(lambda M, q, s: s @ M @ s / 2 + q @ s, M, q)
         best = minimize(value, np.full(6, 0.5), bounds=[(0, 1)] * 6, options={"ftol": 1e-15}).fun
         assert (s >= 0).all() and (s <= 1).all() and value(s) <= best + 1e-9

@@ -6,9 +6,6 @@ import jax
 import numpy as np
 import pytest
 from hypothesis import given
-from numerics import seeds
-from rows import LINKS, PENALTIES
-from stages.problems import problem
 
 from deepprox import losses, penalties
 from deepprox.splitting import admm, state
@@ -17,6 +14,9 @@ from deepprox.splitting.residuals import satisfied
 from deepprox.splitting.w_step import gram, w_step
 from deepprox.splitting.z_step import z_step
 from deepprox.struct import replace
+from numerics import seeds
+from rows import LINKS, PENALTIES
+from stages.problems import problem
 
 PACE = admm.Pace(1.0, 1.02, 10.0)
 

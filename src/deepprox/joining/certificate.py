@@ -55,7 +55,7 @@ def ravel(W: Weights) -> np.ndarray:
     return np.concatenate([np.asarray(w).ravel() for w in W])
 
 
-def unravel(w: np.ndarray, like: Weights) -> tuple[np.ndarray, ...]:
+def unravel(w: Any, like: Weights) -> tuple[np.ndarray, ...]:
     """The weights in a vector, in the shapes of ``like``, on the host."""
     ends = np.cumsum([x.size for x in like])
     return tuple(part.reshape(x.shape) for part, x in zip(np.split(np.asarray(w), ends[:-1]), like))

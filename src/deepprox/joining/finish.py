@@ -24,7 +24,8 @@ from deepprox.joining.kinks import Kinks, Slopes, no_slopes
 from deepprox.problem import Problem, Weights
 
 MAX_STEPS = 20
-PAYS = 1e-7  # share of the objective, for each live weight, that a step must gain to be worth its Hessian
+CERTIFY_STEPS = 200
+PAYS = 1e-5  # share of the objective, for each live weight, that a step must gain to be worth its Hessian
 REUSE = 0.3  # a Hessian serves again while its step leaves at most this share of the certificate
 
 
@@ -63,6 +64,11 @@ class Finish(NamedTuple):
     step: float
     strict: bool
     steps: list[Step]
+
+    @property
+    def n_held(self) -> int:
+        """How many entries a slope holds at their kink."""
+        return self.steps[-1].n_held if self.steps else 0
 
 
 @jax.jit
@@ -154,9 +160,10 @@ class Model(NamedTuple):
 
 def finish(problem: Problem, W: Weights, step: float, tol: float, budget: int = MAX_STEPS) -> Finish:
     """Damped Newton steps from ``W`` until the certificate holds or they stop helping."""
-    slopes, steps, damping = no_slopes(problem), [], 0.0
+    steps: list[Step] = []
+    slopes, damping = no_slopes(problem), 0.0
     strict, fresh, slow, H, live = True, True, False, np.zeros((0, 0)), np.zeros(0, int)
-    point = look(problem, W, slopes, step)
+    slopes, point = certify(problem, W, slopes, step, tol)
     while float(point.certificate) > tol and len(steps) < min(MAX_STEPS, budget):
         W, point = release(problem, W, slopes, point, step)
         was, live = live, np.flatnonzero(ravel(W))
@@ -178,6 +185,7 @@ def finish(problem: Problem, W: Weights, step: float, tol: float, budget: int = 
             continue
         before, level = float(point.certificate), float(point.objective)
         W, slopes, point, n_held = found
+        slopes, point = certify(problem, W, slopes, step, tol)
         slow = level - float(point.objective) < PAYS * live.size * abs(level)
         fresh = float(point.certificate) > REUSE * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
@@ -185,6 +193,53 @@ def finish(problem: Problem, W: Weights, step: float, tol: float, budget: int = 
         if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - 1e-12):
             break
     return Finish(W, slopes, float(point.certificate), float(step), strict, steps)
+
+
+def certify(problem: Problem, W: Weights, slopes: Slopes, step: float, tol: float) -> tuple[Slopes, Point]:
+    """The point with those slopes of its idle entries that certify it best.
+
+    Projected gradient steps on ``|residual|^2 / 2`` over slopes between the two sides of each kink.
+    """
+    point = look(problem, W, slopes, step)
+    w = ravel(W)
+    off = np.abs(w - np.asarray(point.moved))[w != 0].max(initial=0.0) / step
+    if float(point.certificate) <= tol or off > tol:
+        return slopes, point  # good as it is, or not for its zeros alone
+    idle = kinks_.find_idle(problem, point.Z, slopes)
+    if not any(block.mask.any() for block in idle):
+        return slopes, point
+    riding = look(problem, W, slopes, step, True)
+    F = [np.asarray(b.features(reads)) for b, reads in zip(problem.network.blocks, reads_of(problem, point))]
+    jumps = [np.asarray(up) * (i.right - i.left) for up, i in zip(riding.upstream, idle)]
+    # one over the largest curvature of what a unit's slopes can do to its gradient
+    pace = [_pace(np.where(i.mask, j, 0), f) for i, j, f in zip(idle, jumps, F)]
+    share = [np.zeros(block.mask.shape) for block in idle]
+    best = slopes, point
+    for _ in range(CERTIFY_STEPS):
+        residual = unravel((w - np.asarray(best[1].moved)) / step, W)
+        for l, block in enumerate(idle):
+            push = jumps[l] * (F[l] @ residual[l].T)
+            share[l] = np.where(block.mask, np.clip(share[l] - pace[l] * push, 0, 1), 0)
+        trial = tuple(
+            (held | i.mask, np.where(i.mask, i.slope(s), slope).astype(slope.dtype))
+            for (held, slope), i, s in zip(slopes, idle, share)
+        )
+        at = look(problem, W, trial, step)
+        best = trial, at
+        if float(at.certificate) <= tol:
+            break
+    return best if float(best[1].certificate) < float(point.certificate) else (slopes, point)
+
+
+def _pace(jumps: np.ndarray, F: np.ndarray) -> np.ndarray:
+    grams = np.einsum("nu,na,nb->uab", jumps**2, F, F, optimize=True)
+    return 1 / np.maximum(np.linalg.eigvalsh(grams)[:, -1], np.finfo(float).tiny)
+
+
+def reads_of(problem: Problem, point: Point) -> list[Array]:
+    """What every hidden block reads."""
+    links = [block.link for block in problem.network.blocks]
+    return [problem.X, *(link(z) for link, z in zip(links, point.Z[:-1]))][: len(links) - 1]
 
 
 def model_at(

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import ravel, unravel
-from deepprox.joining.finish import Point, finish, look
+from deepprox.joining.finish import Point, certify, finish, look
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import Live, canonical, live_part, whole
 from deepprox.problem import Problem, Weights
@@ -41,23 +41,22 @@ def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) ->
     while True:
         small, step, taken, ready = settle(part.problem, part.take(W), tol, chunks, max_iter - n_iter, note)
         n_iter += taken
-        strict, slopes = None, no_slopes(part.problem)
+        strict, n_held, slopes = None, 0, no_slopes(part.problem)
         if ready:
             with threadpool_limits(1, "blas"):
                 end = finish(part.problem, small, step, tol, max_iter - n_iter)
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
-            small, slopes, step, strict = end.W, end.slopes, end.step, end.strict
+            small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
             chunks = 2 if strict else 2 * chunks
         on_part = look(part.problem, small, slopes, step)
         W, live = canonical(problem.network, part.put(small))
         whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
-        point = look(problem, W, whole_slopes, step)
+        _, point = certify(problem, W, whole_slopes, step, tol)
         idle = 0 if float(point.objective) < best - 1e-12 * abs(best) or best == np.inf else idle + 1
         best = min(best, float(point.objective))
         status = verdict(point, tol, n_iter, max_iter, idle)
         if status:
-            n_held = sum(int(mask.sum()) for mask, _ in slopes)
             numbers = float(point.objective), float(point.loss), float(point.certificate)
             return Joined(W, live, *numbers, n_held, strict, status, n_iter)
         # certified on its part and not on the whole: something outside wants to come alive
@@ -86,8 +85,6 @@ def settle(
     at = look(problem, W, no_slopes(problem), 1.0)
     state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
     tol_ = np.asarray(tol, state.w.dtype)
-    # at a kink a quasi-Newton method shuttles and never settles
-    kinked = any(block.link.kinks for block in problem.network.blocks[:-1])
     total = 0
     while total < budget:
         limit = np.int32(min(quasi_newton.CHUNK, budget - total))
@@ -97,8 +94,8 @@ def settle(
         total += int(taken)
         if taken < limit or bool(state.stalled):
             break
-        settled = kinked or rows["support_changed"].mean() < SETTLED
+        settled = rows["support_changed"].mean() < SETTLED
         if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
             break
     w = np.asarray(state.w)
-    return unravel(w, W), float(state.step), total, np.count_nonzero(w) <= FEW
+    return unravel(w, W), float(state.step), total, bool(np.count_nonzero(w) <= FEW)

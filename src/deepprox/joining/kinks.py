@@ -5,13 +5,14 @@ gradient, and any slope between those of the two sides gives one of its subgradi
 a hidden block at one observation) is *held* when it is kept at its kink by a slope strictly between.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox.links import Link
 from deepprox.problem import Problem, Weights
 
 N_CANDIDATES = 256
@@ -90,7 +91,43 @@ def forward(
     return tuple(Z), blocks[-1].linear(W[-1], reads)
 
 
-def find(problem: Problem, W: Weights, Z: tuple[Array, ...], upstream: tuple[Array, ...]) -> Kinks:
+def sides(link: Link, kink: float, dtype: Any) -> np.ndarray:
+    """The derivatives of a link on the left and on the right of a kink."""
+    at = jnp.asarray([kink - EDGE, kink + EDGE], dtype)
+    return np.asarray(jax.jvp(link, (at,), (jnp.ones_like(at),))[1])
+
+
+class Idle(NamedTuple):
+    """Entries of a hidden block exactly at a kink that nothing holds there, and the slopes they may take.
+
+    All that such an entry reads is zero, or reaches it through zero weights: its slope moves only the
+    derivatives in those zero weights, and any slope between the two sides is as good as another.
+    """
+
+    mask: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        """The slopes at shares ``s`` of the way from left to right."""
+        return self.left + s * (self.right - self.left)
+
+
+def find_idle(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> list[Idle]:
+    """The idle entries of every hidden block."""
+    out = []
+    counts = np.asarray(problem.weight)[:, None] > 0
+    for block, z, (held, slope) in zip(problem.network.blocks, Z, slopes, strict=False):
+        mask, left, right = np.zeros(held.shape, bool), np.zeros_like(slope), np.zeros_like(slope)
+        for kink in block.link.kinks:
+            here = (np.asarray(z) == kink) & ~np.asarray(held) & counts
+            mask |= here
+            left[here], right[here] = sides(block.link, kink, slope.dtype)
+        out.append(Idle(mask, left, right))
+    return out
+
+
+def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, ...]) -> Kinks:
     """The entries nearest to a kink where the objective is convex across it.
 
     An entry at zero because all that it reads is at zero follows the one below and is not its own. The
@@ -102,8 +139,7 @@ def find(problem: Problem, W: Weights, Z: tuple[Array, ...], upstream: tuple[Arr
         w, z, up = np.abs(np.asarray(w)), np.asarray(z), np.asarray(up)
         moves = (reads @ w[:, 1:].T + w[:, 0] > EDGE) & (weight[:, None] > 0)
         for kink in block.link.kinks:
-            sides = jnp.asarray([kink - EDGE, kink + EDGE], z.dtype)
-            left, right = np.asarray(jax.jvp(block.link, (sides,), (jnp.ones_like(sides),))[1])
+            left, right = sides(block.link, kink, z.dtype)
             entry = np.flatnonzero((up * (right - left) > 0) & moves)
             columns = l, entry, entry // z.shape[1], (z - kink).flat[entry], left, right, up.flat[entry]
             tables.append(np.stack(np.broadcast_arrays(*columns)))

@@ -52,10 +52,13 @@ class Info(NamedTuple):
     support_changed: Array
 
 
-def start(w: np.ndarray, objective: Any, loss: Any, gradient: Any, certificate: Any) -> State:
+def start(w: Any, objective: Any, loss: Any, gradient: Any, certificate: Any) -> State:
     """No curvature known: unit step. With a leading axis, many starts side by side."""
     lead, n_weights = w.shape[:-1], w.shape[-1]
-    pairs = np.zeros((*lead, MEMORY, n_weights), w.dtype)
+    pairs: Any = np.zeros((*lead, MEMORY, n_weights), w.dtype)
+    count: Any = np.zeros(lead, np.int32)
+    step: Any = np.ones(lead, w.dtype)
+    stalled: Any = np.zeros(lead, bool)
     return State(
         w=w,
         objective=objective,
@@ -63,10 +66,10 @@ def start(w: np.ndarray, objective: Any, loss: Any, gradient: Any, certificate: 
         gradient=gradient,
         S=pairs,
         Y=pairs,
-        n_pairs=np.zeros(lead, np.int32),
-        step=np.ones(lead, w.dtype),
+        n_pairs=count,
+        step=step,
         certificate=certificate,
-        stalled=np.zeros(lead, bool),
+        stalled=stalled,
     )
 
 

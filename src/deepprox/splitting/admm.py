@@ -1,10 +1,10 @@
 """The split phase: sweeps of Z-step, W-step of all blocks at once, and U-step."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
-from jax import Array, lax
+from jax import lax
 
 from deepprox.problem import Problem
 from deepprox.splitting.continuation import grow
@@ -18,9 +18,9 @@ from deepprox.splitting.z_step import z_step
 class Pace(NamedTuple):
     """Over-relaxation of ``Z`` (1 is none), growth of ``rho`` a sweep, and where it ends."""
 
-    relaxation: float | Array = 1.0
-    growth: float | Array = 1.02
-    rho_max: float | Array = 10.0
+    relaxation: Any = 1.0
+    growth: Any = 1.02
+    rho_max: Any = 10.0
 
 
 class Inner(NamedTuple):
@@ -41,8 +41,8 @@ def sweep(problem: Problem, state: State, pace: Pace, inner: Inner) -> tuple[Sta
 
     rows = zip(F, relaxed, state.U, state.rho, strict=True)
     grams = problem.allsum([gram(problem, f, z + u, rho) for f, z, u, rho in rows])
-    rows = zip(blocks, state.W, grams, state.curvature, strict=True)
-    steps = [w_step(block, w, S, C, L, inner.w) for block, w, (S, C), L in rows]
+    given = zip(blocks, state.W, grams, state.curvature, strict=True)
+    steps = [w_step(block, w, S, C, L, inner.w) for block, w, (S, C), L in given]
     W, curvature = tuple(w for w, _ in steps), tuple(L for _, L in steps)
 
     fits = [f @ w.T for f, w in zip(F, W, strict=True)]

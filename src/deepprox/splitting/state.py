@@ -1,8 +1,7 @@
 """What a sweep needs (State) and what one looks at after it (Info)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -43,8 +42,9 @@ def features(problem: Problem, Z: tuple[Array, ...]) -> list[Array]:
 def start(W: Weights, Z: tuple, rho: tuple) -> State:
     """A feasible start: ``Z`` is the forward pass of ``W``, the duals are zero."""
     lead = Z[0].shape[:-2]
-    U = tuple(np.zeros(z.shape, z.dtype) for z in Z)
-    return State(W, Z, U, rho, tuple(np.zeros(lead, z.dtype) for z in Z))
+    nothing: Any = tuple(np.zeros(z.shape, z.dtype) for z in Z)
+    flat: Any = tuple(np.zeros(lead, z.dtype) for z in Z)
+    return State(W, Z, nothing, rho, flat)
 
 
 def lagrangian(problem: Problem, state: State) -> Array:
