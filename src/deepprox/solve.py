@@ -20,7 +20,7 @@ from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
-SCOUT = 200  # quasi-Newton steps of every start before the best goes on alone
+SCOUT = 100  # quasi-Newton steps of every start before the best goes on alone
 
 Watch = Callable[[dict[str, Any]], None]
 
@@ -97,42 +97,54 @@ class Diary:
     """The history of every start as it happens, for the records and for whoever watches."""
 
     def __init__(self, n_starts: int, watch: Watch | None) -> None:
-        self.rows: list[list[dict[str, Any]]] = [[] for _ in range(n_starts)]
         self.watch = watch
         self.began = self.marked = time.perf_counter()
         self.seconds: dict[str, float] = {}
+        self._chunks: list[tuple[str, dict[str, np.ndarray], np.ndarray, float]] = []
+        self._all = np.ones(n_starts, int)
 
     def chunk(self, phase: str, info: Any, taken: Any = None) -> None:
         """Write a chunk of rows for every start and show the last of the best."""
         columns = {name: np.atleast_2d(np.asarray(column)) for name, column in info._asdict().items()}
-        n_starts, length = columns["objective"].shape
-        for lane in range(n_starts):
-            for k in range(length if taken is None else int(np.atleast_1d(taken)[lane])):
-                self.write(phase, {name: column[lane, k].item() for name, column in columns.items()}, lane)
-        self.show()
-
-    def write(self, phase: str, row: dict[str, Any], lane: int) -> None:
-        """Write one row."""
-        at = {"phase": phase, "iteration": len(self.rows[lane]) + 1}
-        self.rows[lane].append(at | row | {"seconds": time.perf_counter() - self.began})
+        length = columns["objective"].shape[1]
+        taken = length * self._all if taken is None else np.atleast_1d(taken)
+        self._chunks.append((phase, columns, taken, self._now()))
+        last = np.array([row[k - 1] if k else np.inf for row, k in zip(columns["objective"], taken)])
+        if self.watch is not None and np.isfinite(last).any():
+            self.watch(self.rows(int(np.nanargmin(last)), since=len(self._chunks) - 1)[-1])
 
     def tell(self, phase: str, rows: list[dict[str, Any]], lane: int) -> None:
         """Write the rows of one start and show the last."""
-        for row in rows:
-            self.write(phase, row, lane)
-        self.show(lane)
+        if rows:
+            columns = {name: np.array([[row[name] for row in rows]] * len(self._all)) for name in rows[0]}
+            taken = np.where(np.arange(len(self._all)) == lane, len(rows), 0)
+            self._chunks.append((phase, columns, taken, self._now()))
+            if self.watch is not None:
+                self.watch(self.rows(lane, since=len(self._chunks) - 1)[-1])
 
-    def show(self, lane: int | None = None) -> None:
-        """Tell whoever watches where the best start is, or the one named."""
-        lanes = self.rows if lane is None else [self.rows[lane]]
-        if self.watch is not None and any(lanes):
-            self.watch(min((rows[-1] for rows in lanes if rows), key=lambda row: row["objective"]))
+    def length(self, lane: int) -> int:
+        """How many rows a start has."""
+        return sum(int(taken[lane]) for _, _, taken, _ in self._chunks)
+
+    def rows(self, lane: int, since: int = 0) -> list[dict[str, Any]]:
+        """The history of one start, from a chunk on."""
+        out: list[dict[str, Any]] = []
+        before = sum(int(taken[lane]) for _, _, taken, _ in self._chunks[:since])
+        for phase, columns, taken, seconds in self._chunks[since:]:
+            lists = {name: column[lane, : taken[lane]].tolist() for name, column in columns.items()}
+            for values in zip(*lists.values(), strict=True):
+                at = {"phase": phase, "iteration": before + len(out) + 1}
+                out.append(at | dict(zip(lists, values, strict=True)) | {"seconds": seconds})
+        return out
 
     def lap(self, phase: str) -> None:
         """Close the account of a phase."""
         now = time.perf_counter()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self.marked
         self.marked = now
+
+    def _now(self) -> float:
+        return time.perf_counter() - self.began
 
 
 def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None) -> Solution:
@@ -143,7 +155,7 @@ def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watc
             starts = revive(problem, split(problem, starts, options, diary)[0], starts)
             diary.lap("split")
         starts, objectives, best = scout(problem, starts, options, diary)
-        budget = max(options.max_iter - len(diary.rows[best]), 1)
+        budget = max(options.max_iter - diary.length(best), 1)
         found = join(problem, starts[best], options.tol, budget, partial(diary.tell, lane=best))
         objectives[best] = found.objective
         diary.lap("join")
@@ -151,7 +163,7 @@ def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watc
         starts, settled = split(problem, starts, options, diary)
         found, objectives, best = as_split(problem, starts, settled)
         diary.lap("split")
-    history = diary.rows[best]
+    history = diary.rows(best)
     return Solution(
         W=found.W,
         live=found.live,
@@ -217,7 +229,8 @@ def scout(
         [(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)]
     )
     state, W = quasi_newton.start(*rows), stack(starts)
-    tol, limit = np.asarray(options.tol, W[0].dtype), np.int32(quasi_newton.CHUNK)
+    # enough to tell local minima apart; the best is certified later
+    tol, limit = np.asarray(10 * options.tol, W[0].dtype), np.int32(quasi_newton.CHUNK)
     for _ in range(SCOUT // quasi_newton.CHUNK):
         state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, True)
         diary.chunk("join", info, taken)

@@ -70,10 +70,10 @@ def test_growing_rho_keeps_the_duals():
         assert (r_next <= 10).all() and (r_next >= r).all()
 
 
-def test_rho_rises_with_the_penalty_and_towards_the_input():
+def test_rho_rises_with_the_penalty_and_towards_the_output():
     weak, strong = (automatic_rho([np.full((3, 4), a)] * 3) for a in (0.01, 0.1))
     assert all(b > a for a, b in zip(weak, strong))
-    assert weak[0] > weak[1] > weak[2] > 0
+    assert 0 < weak[0] < weak[1] < weak[2]
 
 
 def one_sweep(posed, at, sweeps=3):
