@@ -20,7 +20,7 @@ from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
-SCOUT = 100  # quasi-Newton steps of every start before the best goes on alone
+SCOUT = 200  # quasi-Newton steps of every start before the best goes on alone
 
 Watch = Callable[[dict[str, Any]], None]
 
