@@ -62,7 +62,7 @@ def draw(history: Any, n: int, n_weights: int, status: str) -> None:
     middle.plot(x[newton], history.certificate[newton], "o", color=GREEN, ms=4.5)
     middle.axhline(TOL, color=GREY, lw=1.2, ls=":")
     middle.text(0.01 * x[-1], 1.4 * TOL, "tol", color=GREY, va="bottom")
-    middle.text(x[5], 0.25, "primal residual", color=RED, va="top")
+    middle.text(x[2], 0.25, "primal residual", color=RED, va="top")
     middle.text(x[int(0.45 * len(x))], 6e-3, "certificate", color=GREEN, va="bottom")
     scale(middle, "residuals", [1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10], "")
     last = history.certificate.iloc[-1]
@@ -76,7 +76,12 @@ def draw(history: Any, n: int, n_weights: int, status: str) -> None:
 
     for ax in axes:
         shade(ax, spans, named=ax is top)
-    marks = [at for at in history.iteration if at % 100 == 0 or at in {last for *_, last in spans}]
+    ends = [last for *_, last in spans]
+    marks = [at for at in history.iteration if at % 100 == 0 or at in ends]
+    room = 0.04 * x[-1]  # of two marks that would touch, the later stays
+    marks = [
+        at for at, after in zip(marks, [*marks[1:], None]) if after is None or x[after - 1] - x[at - 1] > room
+    ]
     bottom.set_xticks([x[at - 1] for at in marks], marks)
     bottom.set_xlabel("iteration (every phase on its own scale)")
     title = f"Digits, 64-50-10 ReLU, lasso on all weights: {status} after {len(history)} iterations"

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from stages.problems import problem
 
 from deepprox import links, penalties
 from deepprox.joining import finish, quasi_newton
@@ -11,6 +10,7 @@ from deepprox.joining.kinks import find_idle, no_slopes
 from deepprox.solve import Options, initial, revive, solve
 from deepprox.splitting import admm
 from deepprox.struct import replace
+from stages.problems import problem
 
 
 def programs():
