@@ -51,6 +51,7 @@ def test_what_is_stored_is_numpy(fitted):
     assert all(type(array) is np.ndarray for array in arrays)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grid_search_in_a_pipeline(flowers):
     pipeline = make_pipeline(StandardScaler(), model())
     search = GridSearchCV(pipeline, {"deepclassifier__alpha": [0.01, 0.3]}, cv=3).fit(*flowers)
