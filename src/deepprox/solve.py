@@ -29,7 +29,7 @@ MESSAGES = {
     "settled": "settled: the primal and dual residuals are within tol (join=False)",
     "max_iter": "stopped at max_iter with the certificate above tol: raise max_iter or tol",
     "stalled": "stalled with the certificate above tol: no step lowers the objective any more, at a kink of "
-    "a piecewise link or at the limits of {dtype}: raise tol, use float64 or more starts (n_init)",
+    "a piecewise link or at the limits of {dtype}: raise tol or try more starts (n_init)",
     "diverged": "diverged: the objective is not finite: standardize the inputs, raise alpha or lower rho",
 }
 
@@ -149,10 +149,12 @@ class Diary:
 
 def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None) -> Solution:
     """Split, then join, from one or many starting weights."""
-    diary = Diary(len(starts), watch)
+    diary, emptied = Diary(len(starts), watch), 0
     if options.join:
         if options.sweeps:
-            starts = revive(problem, split(problem, starts, options, diary)[0], starts)
+            before = starts
+            starts = revive(problem, split(problem, before, options, diary)[0], before)
+            emptied = sum(W is W0 for W, W0 in zip(starts, before, strict=True))
             diary.lap("split")
         starts, objectives, best = scout(problem, starts, options, diary)
         budget = max(options.max_iter - diary.length(best), 1)
@@ -164,6 +166,9 @@ def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watc
         found, objectives, best = as_split(problem, starts, settled)
         diary.lap("split")
     history = diary.rows(best)
+    message = MESSAGES[found.status].format(dtype=found.W[0].dtype)
+    if emptied:
+        message += f" ({emptied} of {len(starts)} starts emptied by splitting, joined from where they began)"
     return Solution(
         W=found.W,
         live=found.live,
@@ -174,7 +179,7 @@ def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watc
         primal=0.0 if options.join else history[-1]["primal"],
         dual=0.0 if options.join else history[-1]["dual"],
         status=found.status,
-        message=MESSAGES[found.status].format(dtype=found.W[0].dtype),
+        message=message,
         n_iter=len(history),
         n_held=found.n_held,
         strict=found.strict,

@@ -34,7 +34,7 @@ def test_the_history_has_every_iteration_and_the_best_start_wins():
     found = solve(posed, initial(posed, 0, 3), Options(), seen.append)
     assert [row["iteration"] for row in found.history] == list(range(1, found.n_iter + 1))
     phases = [row["phase"] for row in found.history]
-    assert phases == sorted(phases, key=["split", "join", "newton"].index) or "newton" in phases
+    assert phases[:40] == ["split"] * 40 and set(phases[40:]) <= {"join", "newton"} and "join" in phases
     assert found.starts.shape == (3,) and found.objective == found.starts.min()
     assert {row["phase"] for row in seen} >= {"split", "join"}
 
