@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deepprox import links, penalties
-from deepprox.joining import finish, quasi_newton
+from deepprox.joining import finish, hessian, quasi_newton
 from deepprox.joining.certificate import ravel
 from deepprox.joining.kinks import find_idle, no_slopes
 from deepprox.solve import Options, initial, revive, solve
@@ -14,7 +14,7 @@ from stages.problems import problem
 
 
 def programs():
-    return [p._cache_size() for p in (admm.chunk, quasi_newton.chunk, finish._look, finish._hessian)]
+    return [p._cache_size() for p in (admm.chunk, quasi_newton.chunk, finish._look, hessian._unit_derivatives)]
 
 
 def test_another_strength_and_start_compile_nothing():

@@ -34,6 +34,10 @@ class Flat(NamedTuple):
         """Its prox."""
         return ravel_pytree(self.problem.network.prox(self.unravel(v), step))[0]
 
+    def kinked(self, w: Array) -> Array:
+        """Which weights have a kink of their penalty at zero: its prox keeps a small one there."""
+        return self.prox(jnp.full_like(w, 1e-8), jnp.ones((), w.dtype)) == 0
+
     def residual(self, w: Array, gradient: Array, step: Array) -> Array:
         """``(w - prox(w - step g, step)) / step``: zero at a stationary point, and only there."""
         return (w - self.prox(w - step * gradient, step)) / step

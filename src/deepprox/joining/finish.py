@@ -16,23 +16,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jax import Array, lax
+from jax import Array
 
+from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import certificate, flatten, ravel, unravel
+from deepprox.joining.hessian import hessian
 from deepprox.joining.kinks import Kinks, Slopes, no_slopes
 from deepprox.problem import Problem, Weights
 
-MAX_STEPS = 20
+MAX_STEPS = 100
 CERTIFY_STEPS = 200
-PAYS = 1e-5  # share of the objective, for each live weight, that a step must gain to be worth its Hessian
+COST = 50  # quasi-Newton steps that take as long as a Newton step
+SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest curvature
+LEAST = 1e-10  # damping after none, as a share of the largest curvature
+TRIALS = 12  # dampings, each ten times the one before
 REUSE = 0.3  # a Hessian serves again while its step leaves at most this share of the certificate
 
 
 class Point(NamedTuple):
     """A point of the Newton iteration with everything its next step needs.
 
-    ``moved`` is the prox-gradient point; ``Z`` ends with ``eta``.
+    ``moved`` is the prox-gradient point, ``kinked`` the weights whose penalty has a kink at zero; ``Z`` ends
+    with ``eta``.
     """
 
     objective: Array
@@ -40,6 +46,7 @@ class Point(NamedTuple):
     gradient: Array
     penalty_gradient: Array
     moved: Array
+    kinked: Array
     certificate: Array
     Z: tuple[Array, ...]
     upstream: tuple[Array, ...]
@@ -77,8 +84,8 @@ def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array
     riding = jnp.broadcast_to(ride, (problem.X.shape[0], 1))
 
     def mean_loss(w: Array, nudge: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-        Z, eta = kinks_.forward(problem, flat.unravel(w), slopes, nudge, riding)
-        return (problem.weight * problem.loss.value(eta, problem.y)).sum(), (*Z, eta)
+        Z = kinks_.forward(problem, flat.unravel(w), slopes, riding, on_reads=nudge).Z
+        return (problem.weight * problem.loss.value(Z[-1], problem.y)).sum(), Z
 
     nudge = tuple(jnp.zeros_like(slope) for _, slope in slopes)
     (loss, Z), (gradient, upstream) = jax.value_and_grad(mean_loss, (0, 1), has_aux=True)(w, nudge)
@@ -90,6 +97,7 @@ def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array
         gradient=gradient,
         penalty_gradient=flat.penalty_gradient(w),
         moved=w - step * residual,
+        kinked=flat.kinked(w),
         certificate=certificate(residual),
         Z=Z,
         upstream=upstream,
@@ -101,34 +109,6 @@ def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool =
     return _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride))
 
 
-@jax.jit
-def _hessian(problem: Problem, W: Weights, slopes: Slopes, index: Array) -> Array:
-    w, flat = flatten(problem, W)
-    nudge = tuple(jnp.zeros_like(slope) for _, slope in slopes)
-    nobody = jnp.zeros((problem.X.shape[0], 1), bool)
-
-    def mean_loss(w: Array) -> Array:
-        _, eta = kinks_.forward(problem, flat.unravel(w), slopes, nudge, nobody)
-        return (problem.weight * problem.loss.value(eta, problem.y)).sum()
-
-    def gradient(w: Array) -> Array:
-        return (problem.allsum(jax.grad(mean_loss)(w)) + flat.penalty_gradient(w))[index]
-
-    def column(j: Array) -> Array:
-        direction = jnp.zeros_like(w).at[j].set(1.0, mode="drop")
-        return jax.jvp(gradient, (w,), (direction,))[1]
-
-    return lax.map(column, index, batch_size=32)
-
-
-def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
-    """Second derivatives of the objective in the weights ``live``, in padded shapes so that few compile."""
-    index = np.full(max(32, 1 << (live.size - 1).bit_length()), np.iinfo(np.int32).max, np.int32)
-    index[: live.size] = live
-    H = np.asarray(_hessian(problem, W, slopes, index), float)[: live.size, : live.size]
-    return (H + H.T) / 2
-
-
 def cholesky(H: np.ndarray) -> tuple | None:
     """Cholesky's factor, or None where ``H`` is not positive definite."""
     try:
@@ -138,46 +118,70 @@ def cholesky(H: np.ndarray) -> tuple | None:
 
 
 class Model(NamedTuple):
-    """The piecewise quadratic model of the objective at a point, on its live weights."""
+    """The piecewise quadratic model of the objective at a point, on its free weights.
 
-    live: np.ndarray
+    Free are the weights that are not zero, and those at zero that the prox would release; ``side`` is the
+    sign that each keeps. One without a kink at zero may have either: its ``side`` is 0.
+    """
+
+    w: np.ndarray
+    side: np.ndarray
     H: np.ndarray
     G: np.ndarray
     J: np.ndarray
     kinks: Kinks
 
     def minimise(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """The step of the live weights and the slopes of the candidates, if the model is convex."""
-        lower, jump = cholesky(self.H + damping * np.eye(len(self.H))), self.kinks.jump
-        if lower is None:
-            return None
-        C = self.J.T * jump
-        HC = scipy.linalg.cho_solve(lower, C)
-        side = (self.kinks.offset > 0).astype(float)
-        s = kinks_.best_slopes(C.T @ HC, HC.T @ self.G - jump * self.kinks.offset, side)
-        return -scipy.linalg.cho_solve(lower, self.G) - HC @ s, s
+        """The step of the free weights and the slopes of the candidates, if the model is convex.
+
+        A weight that would cross a kink of its penalty stops at zero, and the others are solved for again.
+        """
+        dw, free, jump = np.zeros(self.w.size), np.ones(self.w.size, bool), self.kinks.jump
+        s = (self.kinks.offset > 0).astype(float)
+        while True:
+            dw[~free] = -self.w[~free]
+            H = self.H[np.ix_(free, free)]
+            lower = cholesky(H + damping * np.eye(len(H)))
+            if lower is None:
+                return None
+            G = self.G[free] + self.H[np.ix_(free, ~free)] @ dw[~free]
+            offset = self.kinks.offset + self.J[:, ~free] @ dw[~free]
+            C = self.J[:, free].T * jump
+            HC = scipy.linalg.cho_solve(lower, C)
+            s = kinks_.best_slopes(C.T @ HC, HC.T @ G - jump * offset, s)
+            dw[free] = -scipy.linalg.cho_solve(lower, G) - HC @ s
+            crossing = free & ((self.w + dw) * self.side < 0)
+            if not crossing.any():
+                return dw, s
+            free &= ~crossing
 
 
-def finish(problem: Problem, W: Weights, step: float, tol: float, budget: int = MAX_STEPS) -> Finish:
-    """Damped Newton steps from ``W`` until the certificate holds or they stop helping."""
+def finish(
+    problem: Problem, W: Weights, slopes: Slopes, step: float, rate: float, tol: float, budget: int
+) -> Finish:
+    """Damped Newton steps from ``W`` until the certificate holds or they stop helping.
+
+    Near a saddle they stop when ``rate``, what a quasi-Newton step has gained of late, promises more.
+    """
     steps: list[Step] = []
-    slopes, damping = no_slopes(problem), 0.0
-    strict, fresh, slow, H, live = True, True, False, np.zeros((0, 0)), np.zeros(0, int)
+    damping, fresh, slow, H, free = 0.0, True, False, np.zeros((0, 0)), np.zeros(0, int)
+    strict = True
     slopes, point = certify(problem, W, slopes, step, tol)
     while float(point.certificate) > tol and len(steps) < min(MAX_STEPS, budget):
-        W, point = release(problem, W, slopes, point, step)
-        was, live = live, np.flatnonzero(ravel(W))
-        if fresh or not np.isin(live, was).all():
-            H, fresh = hessian(problem, W, slopes, live), True
+        w, was = ravel(W), free
+        free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * tol / 2))
+        if fresh or not np.isin(free, was).all():
+            H, fresh = hessian(problem, W, slopes, free), True
             step = 1 / np.abs(H).sum(1).max(initial=np.finfo(float).tiny)
-            strict = cholesky(H) is not None
-            if not strict and slow:
+            on_live = H[np.ix_(w[free] != 0, w[free] != 0)]
+            strict = cholesky(on_live) is not None
+            if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
-            keep = np.isin(was, live)
+            keep = np.isin(was, free)
             H = H[np.ix_(keep, keep)]
-        model = model_at(problem, W, slopes, live, H, step)
-        found, damping = search(problem, W, point, model, step, damping)
+        model = model_at(problem, W, slopes, free, H, step)
+        found, damping = search(problem, W, point, model, free, step, damping)
         if found is None:
             if fresh:
                 break
@@ -186,7 +190,7 @@ def finish(problem: Problem, W: Weights, step: float, tol: float, budget: int = 
         before, level = float(point.certificate), float(point.objective)
         W, slopes, point, n_held = found
         slopes, point = certify(problem, W, slopes, step, tol)
-        slow = level - float(point.objective) < PAYS * live.size * abs(level)
+        slow = level - float(point.objective) < COST * rate
         fresh = float(point.certificate) > REUSE * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
         steps.append(Step(*row, int(np.count_nonzero(ravel(W))), n_held))
@@ -196,44 +200,56 @@ def finish(problem: Problem, W: Weights, step: float, tol: float, budget: int = 
 
 
 def certify(problem: Problem, W: Weights, slopes: Slopes, step: float, tol: float) -> tuple[Slopes, Point]:
-    """The point with those slopes of its idle entries that certify it best.
+    """The point with those slopes of its idle entries that certify it best, chosen from the top block down."""
+    point, zeros = look(problem, W, slopes, step), ravel(W) == 0
+    off = lambda at: np.abs(np.asarray(at.moved))[zeros].max(initial=0.0)  # noqa: E731
+    if off(point) <= step * tol:
+        return slopes, point  # its zeros are good as they are
+    trial, at = list(slopes), point
+    for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
+        jump = np.where(idle.mask, np.asarray(at.upstream[l]) * (idle.right - idle.left), 0)
+        if jump.any():
+            held, slope = slopes[l]
+            trial[l] = held | idle.mask, np.where(idle.mask, idle.left, slope)
+            at = look(problem, W, tuple(trial), step)
+            share = _idle_shares(problem, W, l, jump, at, step, tol)
+            trial[l] = held | idle.mask, np.where(idle.mask, idle.slope(share), slope).astype(slope.dtype)
+            at = look(problem, W, tuple(trial), step)
+    return (tuple(trial), at) if off(at) < off(point) else (slopes, point)
 
-    Projected gradient steps on ``|residual|^2 / 2`` over slopes between the two sides of each kink.
+
+def _idle_shares(
+    problem: Problem, W: Weights, l: int, jump: np.ndarray, at: Point, step: float, tol: float
+) -> np.ndarray:
+    """Shares of the way from left to right that make the residual of block ``l`` small.
+
+    Accelerated projected gradient steps on ``|residual|^2 / 2``, whose derivative in the gradient is the
+    residual itself. ``at`` has the left slopes, ``jump`` what the right ones would add.
     """
-    point = look(problem, W, slopes, step)
-    w = ravel(W)
-    off = np.abs(w - np.asarray(point.moved))[w != 0].max(initial=0.0) / step
-    if float(point.certificate) <= tol or off > tol:
-        return slopes, point  # good as it is, or not for its zeros alone
-    idle = kinks_.find_idle(problem, point.Z, slopes)
-    if not any(block.mask.any() for block in idle):
-        return slopes, point
-    riding = look(problem, W, slopes, step, True)
-    F = [np.asarray(b.features(reads)) for b, reads in zip(problem.network.blocks, reads_of(problem, point))]
-    jumps = [np.asarray(up) * (i.right - i.left) for up, i in zip(riding.upstream, idle)]
-    # one over the largest curvature of what a unit's slopes can do to its gradient
-    pace = [_pace(np.where(i.mask, j, 0), f) for i, j, f in zip(idle, jumps, F)]
-    share = [np.zeros(block.mask.shape) for block in idle]
-    best = slopes, point
-    for _ in range(CERTIFY_STEPS):
-        residual = unravel((w - np.asarray(best[1].moved)) / step, W)
-        for l, block in enumerate(idle):
-            push = jumps[l] * (F[l] @ residual[l].T)
-            share[l] = np.where(block.mask, np.clip(share[l] - pace[l] * push, 0, 1), 0)
-        trial = tuple(
-            (held | i.mask, np.where(i.mask, i.slope(s), slope).astype(slope.dtype))
-            for (held, slope), i, s in zip(slopes, idle, share)
-        )
-        at = look(problem, W, trial, step)
-        best = trial, at
-        if float(at.certificate) <= tol:
+    rows, units = (np.flatnonzero((jump != 0).any(axis)) for axis in (1, 0))
+    block, W_l, G = problem.network.blocks[l], np.asarray(W[l]), unravel(at.gradient, W)[l].copy()
+    F = np.asarray(block.features(reads_of(problem, at)[l]))[rows]
+    c, from_left = jump[np.ix_(rows, units)], G[units]
+    grams = np.einsum("nu,na,nb->uab", c**2, F, F, optimize=True)
+    pace = c / np.maximum(np.linalg.eigvalsh(grams)[:, -1], np.finfo(float).tiny)
+    length = np.asarray(step, W_l.dtype)
+    s = ahead = np.zeros(c.shape)
+    for k in range(CERTIFY_STEPS):
+        G[units] = from_left + (c * ahead).T @ F
+        residual = np.asarray(_block_residual(block, W_l, G, length))[units]
+        if np.abs(residual).max() <= tol / 2:
+            s = ahead
             break
-    return best if float(best[1].certificate) < float(point.certificate) else (slopes, point)
+        s, last = np.clip(ahead - pace * (F @ residual.T), 0, 1), s
+        ahead = np.clip(s + k / (k + 3) * (s - last), 0, 1)
+    out = np.zeros(jump.shape)
+    out[np.ix_(rows, units)] = s
+    return out
 
 
-def _pace(jumps: np.ndarray, F: np.ndarray) -> np.ndarray:
-    grams = np.einsum("nu,na,nb->uab", jumps**2, F, F, optimize=True)
-    return 1 / np.maximum(np.linalg.eigvalsh(grams)[:, -1], np.finfo(float).tiny)
+@jax.jit
+def _block_residual(block: Dense, W: Array, gradient: Array, step: Array) -> Array:
+    return (W - block.prox(W - step * gradient, step)) / step
 
 
 def reads_of(problem: Problem, point: Point) -> list[Array]:
@@ -243,53 +259,43 @@ def reads_of(problem: Problem, point: Point) -> list[Array]:
 
 
 def model_at(
-    problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray, H: np.ndarray, step: float
+    problem: Problem, W: Weights, slopes: Slopes, free: np.ndarray, H: np.ndarray, step: float
 ) -> Model:
     """The model of the objective around ``W``, starting from the left slopes of all candidates."""
-    kinks = kinks_.none()
+    now, kinks = look(problem, W, slopes, step), kinks_.none()
     if any(block.link.kinks for block in problem.network.blocks[:-1]):
         riding = look(problem, W, slopes, step, True)
         kinks = kinks_.find(problem, W, riding.Z, riding.upstream)
-    from_left = kinks.slopes(problem, np.zeros(kinks.entry.size), np.ones(kinks.entry.size, bool))
-    at = look(problem, W, from_left, step)
-    G = np.asarray(at.gradient, float)[live] + np.asarray(at.penalty_gradient, float)[live]
-    return Model(live, H, G, kinks_.jacobian(problem, W, slopes, kinks)[:, live], kinks)
+    resting = kinks_.resting(problem, now.Z, slopes)
+    left, all_of_them = np.zeros(kinks.offset.size), np.ones(kinks.offset.size, bool)
+    at = look(problem, W, kinks.slopes(resting, left, all_of_them), step)
+    w, moved, gradient, slope = (
+        np.asarray(a, float)[free] for a in (ravel(W), now.moved, now.gradient, now.penalty_gradient)
+    )
+    # at zero the penalty pulls back with what the prox leaves of the gradient
+    pull = np.where(w == 0, (w - moved) / step - gradient, slope)
+    side = np.where(np.asarray(now.kinked)[free], np.sign(np.where(w == 0, moved, w)), 0.0)
+    J = kinks_.jacobian(problem, W, slopes, kinks)[:, free]
+    return Model(w, side, H, np.asarray(at.gradient, float)[free] + pull, J, kinks)
 
 
 def search(
-    problem: Problem, W: Weights, point: Point, model: Model, step: float, damping: float
+    problem: Problem, W: Weights, point: Point, model: Model, free: np.ndarray, step: float, damping: float
 ) -> tuple[tuple | None, float]:
     """The least damped step of the model that does not raise the objective, and its damping."""
     w = ravel(W)
     slack = 1 + 8 * float(np.finfo(w.dtype).eps)
-    least = 1e-5 / step
-    for _ in range(10):
+    least = LEAST / step
+    for _ in range(TRIALS):
         solved = model.minimise(damping)
         if solved is not None:
             trial = w.astype(float)
-            trial[model.live] += solved[0]
-            trial[trial * w < 0] = 0.0
+            trial[free] += solved[0]
             held = (solved[1] > 0) & (solved[1] < 1)
-            slopes = model.kinks.slopes(problem, solved[1], held)
+            slopes = model.kinks.slopes(no_slopes(problem), solved[1], held)
             W_next = unravel(trial.astype(w.dtype), W)
             after = look(problem, W_next, slopes, step)
             if float(after.objective) <= float(point.objective) * slack:
-                return (W_next, slopes, after, int(held.sum())), damping / 25 if damping > least else 0.0
-        damping = max(5 * damping, least)
+                return (W_next, slopes, after, int(held.sum())), damping / 100 if damping > 100 * least else 0.0
+        damping = max(10 * damping, least)
     return None, damping
-
-
-def release(problem: Problem, W: Weights, slopes: Slopes, point: Point, step: float) -> tuple[Weights, Point]:
-    """A prox-gradient step on the zeros alone, shortened until it pays."""
-    w, at = ravel(W), point
-    for t in 0.25 ** np.arange(8):
-        if t < 1:
-            at = look(problem, W, slopes, t * step)
-        freed = np.where(w == 0, np.asarray(at.moved), w)
-        if (freed == w).all():
-            break
-        W_freed = unravel(freed, W)
-        after = look(problem, W_freed, slopes, step)
-        if float(after.objective) <= float(point.objective):
-            return W_freed, after
-    return W, point

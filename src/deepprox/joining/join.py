@@ -14,6 +14,7 @@ from deepprox.joining.live import Live, canonical, live_part, whole
 from deepprox.problem import Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
+PATIENCE = 400  # quasi-Newton steps after which Newton is tried all the same
 SETTLED = 0.4  # share of a chunk's steps that may still change the support before Newton is tried
 
 Note = Callable[[str, list[dict[str, Any]]], None]
@@ -36,25 +37,29 @@ class Joined(NamedTuple):
 def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) -> Joined:
     """From ``W`` to a certified stationary point of the objective; ``note`` gets every row."""
     W, live = canonical(problem.network, W)
-    part = live_part(problem, live)
-    n_iter, chunks, idle, best = 0, 2, 0, np.inf
+    part, whole_slopes = live_part(problem, live), no_slopes(problem)
+    n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     while True:
-        small, step, taken, ready = settle(part.problem, part.take(W), tol, chunks, max_iter - n_iter, note)
+        begin = part.take(W)
+        small, step, rate, taken, ready = settle(part.problem, begin, tol, chunks, max_iter - n_iter, note)
         n_iter += taken
-        strict, n_held, slopes = None, 0, no_slopes(part.problem)
+        stays = all((a == b).all() for a, b in zip(begin, small))
+        kept = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
+        strict, n_held, slopes = None, 0, kept if stays else no_slopes(part.problem)
         if ready:
             with threadpool_limits(1, "blas"):
-                end = finish(part.problem, small, step, tol, max_iter - n_iter)
+                end = finish(part.problem, small, slopes, step, rate, tol, max_iter - n_iter)
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
-            chunks = 2 if strict else 2 * chunks
+            chunks = 2 if strict else 4
         on_part = look(part.problem, small, slopes, step)
         W, live = canonical(problem.network, part.put(small))
         whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
-        _, point = certify(problem, W, whole_slopes, step, tol)
-        idle = 0 if float(point.objective) < best - 1e-12 * abs(best) or best == np.inf else idle + 1
-        best = min(best, float(point.objective))
+        whole_slopes, point = certify(problem, W, whole_slopes, step, tol)
+        useful = float(point.objective) < best - 1e-12 * abs(best) or float(point.certificate) < nearest / 2
+        idle = 0 if useful or best == np.inf else idle + 1
+        best, nearest = min(best, float(point.objective)), min(nearest, float(point.certificate))
         status = verdict(point, tol, n_iter, max_iter, idle)
         if status:
             numbers = float(point.objective), float(point.loss), float(point.certificate)
@@ -76,26 +81,28 @@ def verdict(point: Point, tol: float, n_iter: int, max_iter: int, idle: int) -> 
 
 def settle(
     problem: Problem, W: Weights, tol: float, chunks: int, budget: int, note: Note
-) -> tuple[Weights, float, int, bool]:
+) -> tuple[Weights, float, float, int, bool]:
     """Quasi-Newton steps until the support has settled and Newton's method can take over.
 
-    Returns the weights, the step length that suits their curvature, the number of steps taken, and
-    whether the weights are few enough for Newton.
+    Returns the weights, the step length that suits their curvature, what a step gained at last, the
+    number of steps taken, and whether the weights are few enough for Newton.
     """
     at = look(problem, W, no_slopes(problem), 1.0)
     state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
     tol_ = np.asarray(tol, state.w.dtype)
-    total = 0
+    total, rate = 0, 0.0
     while total < budget:
         limit = np.int32(min(quasi_newton.CHUNK, budget - total))
+        before = float(state.objective)
         state, info, taken = quasi_newton.chunk(problem, W, state, tol_, limit, lanes=False)
         rows = {name: np.asarray(column)[: int(taken)] for name, column in info._asdict().items()}
         note("join", [dict(zip(rows, row)) for row in zip(*(column.tolist() for column in rows.values()))])
         total += int(taken)
+        rate = (before - float(state.objective)) / max(int(taken), 1)
         if taken < limit or bool(state.stalled):
             break
-        settled = rows["support_changed"].mean() < SETTLED
+        settled = rows["support_changed"].mean() < SETTLED or total >= PATIENCE
         if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
             break
     w = np.asarray(state.w)
-    return unravel(w, W), float(state.step), total, bool(np.count_nonzero(w) <= FEW)
+    return unravel(w, W), float(state.step), rate, total, bool(np.count_nonzero(w) <= FEW)

@@ -5,6 +5,7 @@ gradient, and any slope between those of the two sides gives one of its subgradi
 a hidden block at one observation) is *held* when it is kept at its kink by a slope strictly between.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +17,7 @@ from deepprox.links import Link
 from deepprox.problem import Problem, Weights
 
 N_CANDIDATES = 256
+N_ENTRIES = 8192  # the nearest, among which the candidates are found
 EDGE = 1e-6
 
 Slopes = tuple[
@@ -24,29 +26,29 @@ Slopes = tuple[
 
 
 class Kinks(NamedTuple):
-    """Entries that may sit at a kink: where they are, how far off, the two slopes, what follows.
+    """Candidates that may sit at a kink, and the entries that each stands for.
 
-    ``upstream`` is the derivative of the mean loss in what the next block reads of the entry.
+    Entries of one unit at the very same ``z`` move together: where all that a unit reads is zero, ``z`` is its
+    bias, and as many observations as share it make one candidate. Of every candidate: ``offset`` from the
+    kink, ``jump`` of the derivative of the objective across it, and the ``row`` and ``unit`` (counted through
+    all blocks) of one of its entries. Of every entry: its ``candidate``, its place, its two slopes.
     """
 
+    offset: np.ndarray
+    jump: np.ndarray
+    row: np.ndarray
+    unit: np.ndarray
+    candidate: np.ndarray
     block: np.ndarray
     entry: np.ndarray
-    row: np.ndarray
-    offset: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    upstream: np.ndarray
 
-    @property
-    def jump(self) -> np.ndarray:
-        """``c_k``: what the derivative of the objective in the pre-activation jumps by."""
-        return self.upstream * (self.right - self.left)
-
-    def slopes(self, problem: Problem, s: np.ndarray, pick: np.ndarray) -> Slopes:
-        """Slopes ``left + s (right - left)`` at the picked entries."""
-        out = []
-        for l, (held, slope) in enumerate(no_slopes(problem)):
-            mask, value = np.zeros(held.shape, bool), np.zeros(slope.shape, slope.dtype)
+    def slopes(self, base: Slopes, s: np.ndarray, pick: np.ndarray) -> Slopes:
+        """``base`` with slopes ``left + s (right - left)`` at the entries of the picked candidates."""
+        out, s, pick = [], s[self.candidate], pick[self.candidate]
+        for l, (held, slope) in enumerate(base):
+            mask, value = held.copy(), slope.copy()
             here = pick & (self.block == l)
             mask.flat[self.entry[here]] = True
             value.flat[self.entry[here]] = (self.left + s * (self.right - self.left))[here]
@@ -62,33 +64,52 @@ def no_slopes(problem: Problem) -> Slopes:
 
 def none() -> Kinks:
     """No candidates: all links are smooth."""
-    return Kinks(*np.zeros((3, 0), int), *np.zeros((4, 0)))
+    return Kinks(*np.zeros((2, 0)), *np.zeros((5, 0), int), *np.zeros((2, 0)))
+
+
+class Pass(NamedTuple):
+    """A forward pass: what every block reads, and every ``z``; the last is ``eta``."""
+
+    reads: tuple[Array, ...]
+    Z: tuple[Array, ...]
 
 
 def forward(
-    problem: Problem, W: Weights, slopes: Slopes, nudge: tuple[Array, ...], ride: Array
-) -> tuple[tuple[Array, ...], Array]:
-    """Hidden ``Z`` and ``eta`` with chosen slopes at held entries, reads shifted by ``nudge``.
+    problem: Problem,
+    W: Weights,
+    slopes: Slopes,
+    ride: Array,
+    on_z: Sequence[Array] | None = None,
+    on_reads: Sequence[Array] | None = None,
+) -> Pass:
+    """A forward pass with chosen slopes at held entries, every ``z`` or what follows it shifted.
 
     In a deep ReLU network an entry above a held one is at its own kink too, because all that it reads
     is zero there. It follows the one below: in rows that ``ride``, and in rows with a held entry, entries
     exactly at a kink take the slope of its right side.
     """
-    Z, reads = [], problem.X
-    blocks = problem.network.blocks
-    for block, w, (held, slope), shift in zip(blocks[:-1], W[:-1], slopes, nudge, strict=True):
-        z = block.linear(w, reads)
-        reads = block.link(z) + shift
-        if block.link.kinks:
-            one = jnp.ones_like(z)
-            own, right = (jax.jvp(block.link, (at,), (one,))[1] for at in (z, z + EDGE))
-            at_kink = jnp.isin(z, jnp.asarray(block.link.kinks, z.dtype))
-            wanted = jnp.where(held, slope, jnp.where(at_kink & ride, right, own))
-            # adds zero, with a derivative that replaces the link's own
-            reads += lax.stop_gradient(wanted - own) * (z - lax.stop_gradient(z))
-        ride = ride | held.any(1, keepdims=True)
-        Z.append(z)
-    return tuple(Z), blocks[-1].linear(W[-1], reads)
+    Z, reads = [], [problem.X]
+    for l, (block, w) in enumerate(zip(problem.network.blocks, W)):
+        z = block.linear(w, reads[l])
+        Z.append(z if on_z is None else z + on_z[l])
+        if l < len(slopes):
+            reads.append(follow(block.link, Z[l], *slopes[l], ride))
+            ride = ride | slopes[l][0].any(1, keepdims=True)
+            if on_reads is not None:
+                reads[-1] += on_reads[l]
+    return Pass(tuple(reads), tuple(Z))
+
+
+def follow(link: Link, z: Array, held: Array, slope: Array, ride: Array) -> Array:
+    """``link(z)``, with the chosen slopes as its derivative at held entries."""
+    if not link.kinks:
+        return link(z)
+    one = jnp.ones_like(z)
+    own, right = (jax.jvp(link, (at,), (one,))[1] for at in (z, z + EDGE))
+    at_kink = jnp.isin(z, jnp.asarray(link.kinks, z.dtype))
+    wanted = jnp.where(held, slope, jnp.where(at_kink & ride, right, own))
+    # adds zero, with a derivative that replaces the link's own
+    return link(z) + lax.stop_gradient(wanted - own) * (z - lax.stop_gradient(z))
 
 
 def sides(link: Link, kink: float, dtype: Any) -> np.ndarray:
@@ -127,28 +148,70 @@ def find_idle(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> list[Id
     return out
 
 
-def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, ...]) -> Kinks:
-    """The entries nearest to a kink where the objective is convex across it.
+def resting(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> Slopes:
+    """The chosen slopes of those entries alone that are exactly at a kink."""
+    out = []
+    for block, z, (held, slope) in zip(problem.network.blocks, Z, slopes, strict=False):
+        held = held & np.isin(np.asarray(z), np.asarray(block.link.kinks, slope.dtype))
+        out.append((held, np.where(held, slope, 0).astype(slope.dtype)))
+    return tuple(out)
 
-    An entry at zero because all that it reads is at zero follows the one below and is not its own. The
-    model adds kinks up, so an observation has them in one block only: that of its nearest.
+
+def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, ...]) -> Kinks:
+    """The candidates nearest to a kink where the objective is convex across it.
+
+    ``upstream`` is the derivative of the mean loss in what the next block reads of an entry. An entry at zero
+    because all that it reads is at zero follows the one below and is not its own. The model adds kinks up, so
+    an observation has them in one block only: that of its nearest.
     """
-    tables = [np.zeros((7, 0))]
+    tables, first = [np.zeros((8, 0))], 0
     weight, reads = np.asarray(problem.weight), np.abs(np.asarray(problem.X))
     for l, (block, w, z, up) in enumerate(zip(problem.network.blocks, W, Z, upstream, strict=False)):
         w, z, up = np.abs(np.asarray(w)), np.asarray(z), np.asarray(up)
-        moves = (reads @ w[:, 1:].T + w[:, 0] > EDGE) & (weight[:, None] > 0)
+        reach = reads @ w[:, 1:].T
+        moves = (reach + w[:, 0] > EDGE) & (weight[:, None] > 0)
+        # entries that read nothing sit at their unit's bias, and move together
+        alone = np.where(reach > 0, np.arange(len(reads))[:, None], -1)
         for kink in block.link.kinks:
             left, right = sides(block.link, kink, z.dtype)
-            entry = np.flatnonzero((up * (right - left) > 0) & moves)
-            columns = l, entry, entry // z.shape[1], (z - kink).flat[entry], left, right, up.flat[entry]
+            entry = np.flatnonzero((up != 0) & moves)
+            places = l, entry, first + entry % z.shape[1], alone.flat[entry]
+            columns = *places, (z - kink).flat[entry], left, right, up.flat[entry]
             tables.append(np.stack(np.broadcast_arrays(*columns)))
-        reads = np.abs(np.asarray(block.link(Z[l])))
+        reads, first = np.abs(np.asarray(block.link(Z[l]))), first + z.shape[1]
     table = np.concatenate(tables, axis=1)
-    table = table[:, np.argsort(np.abs(table[3]), kind="stable")]
-    rows, nearest = np.unique(table[2], return_index=True)
-    table = table[:, table[0] == table[0][nearest][np.searchsorted(rows, table[2])]][:, :N_CANDIDATES]
-    return Kinks(*table[:3].astype(int), *table[3:])
+    if table.shape[1] > N_ENTRIES:
+        table = table[:, np.argpartition(np.abs(table[4]), N_ENTRIES)[:N_ENTRIES]]
+    block, entry, unit, alone = table[:4].astype(int)
+    sizes = np.array([b.size for b in problem.network.blocks])
+    row = entry // sizes[block]
+    order = np.argsort(np.abs(table[4]), kind="stable")
+    rows, nearest = np.unique(row[order], return_index=True)
+    own = block == block[order][nearest][np.searchsorted(rows, row)]
+    order = np.lexsort((alone, unit, table[4]))
+    order = order[own[order]]
+    block, entry, unit, row, alone = block[order], entry[order], unit[order], row[order], alone[order]
+    offset, left, right, up = table[4:, order]
+    new = (np.diff(unit, prepend=-1) != 0) | (alone >= 0)
+    new[1:] |= (offset[1:] != offset[:-1]) | (alone[:-1] >= 0)
+    candidate, heads = np.cumsum(new) - 1, np.flatnonzero(new)
+    jump = np.bincount(candidate, up * (right - left), heads.size)
+    convex = np.flatnonzero(jump > 0)
+    best = convex[np.argsort(np.abs(offset[heads[convex]]), kind="stable")[:N_CANDIDATES]]
+    place = np.full(heads.size, -1)
+    place[best] = np.arange(best.size)
+    mine, heads = place[candidate] >= 0, heads[best]
+    return Kinks(
+        offset=offset[heads],
+        jump=jump[best],
+        row=row[heads],
+        unit=unit[heads],
+        candidate=place[candidate][mine],
+        block=block[mine],
+        entry=entry[mine],
+        left=left[mine],
+        right=right[mine],
+    )
 
 
 @jax.jit
@@ -159,8 +222,7 @@ def _derivatives(problem: Problem, W: Weights, slopes: Slopes, pick: Array) -> A
         one = lambda a: a[None]  # noqa: E731
         alone = Problem(problem.network, problem.loss, one(x), problem.y[:1], problem.weight[:1])
         slopes = jax.tree.map(one, slopes)
-        nudge = tuple(jnp.zeros_like(slope) for _, slope in slopes)
-        Z, _ = forward(alone, W, slopes, nudge, jnp.zeros((1, 1), bool))
+        Z = forward(alone, W, slopes, jnp.zeros((1, 1), bool)).Z
         return jnp.concatenate(Z, axis=1)[0, pick]
 
     gradients = jax.vmap(jax.grad(entry), (None, 0, 0, 0))(W, problem.X, slopes, pick)
@@ -169,17 +231,15 @@ def _derivatives(problem: Problem, W: Weights, slopes: Slopes, pick: Array) -> A
 
 def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.ndarray:
     """``J_k``: the derivative of every candidate in all weights, one row each."""
-    n_weights = sum(w.size for w in W)
-    if not kinks.entry.size:
+    n_candidates, n_weights = kinks.offset.size, sum(w.size for w in W)
+    if not n_candidates:
         return np.zeros((0, n_weights))
-    row, pick = np.zeros(N_CANDIDATES, int), np.zeros(N_CANDIDATES, int)
-    sizes = np.array([block.size for block in problem.network.blocks])
-    row[: kinks.row.size] = kinks.row
-    pick[: kinks.row.size] = kinks.entry % sizes[kinks.block] + (np.cumsum(sizes) - sizes)[kinks.block]
+    row, unit = np.zeros(N_CANDIDATES, int), np.zeros(N_CANDIDATES, int)
+    row[:n_candidates], unit[:n_candidates] = kinks.row, kinks.unit
     X, y, weight = (np.asarray(a)[row] for a in (problem.X, problem.y, problem.weight))
     few = Problem(problem.network, problem.loss, X, y, weight)
     slopes = tuple((held[row], slope[row]) for held, slope in slopes)
-    return np.asarray(_derivatives(few, W, slopes, pick), float)[: kinks.row.size]
+    return np.asarray(_derivatives(few, W, slopes, unit), float)[:n_candidates]
 
 
 def best_slopes(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:

@@ -77,6 +77,10 @@ class Part(NamedTuple):
         spots = zip(arrays, self.places[1:], self.sizes[1:])
         return tuple(_place(a, np.ix_(np.arange(len(a)), place), (len(a), n)) for a, place, n in spots)
 
+    def take_columns(self, arrays: Iterable) -> tuple:
+        """The part's columns of arrays over observations and hidden units."""
+        return tuple(np.asarray(a)[:, place] for a, place in zip(arrays, self.places[1:]))
+
     def _grids(self) -> list:
         columns = [np.concatenate([[0], 1 + place]) for place in self.places[:-1]]
         return [np.ix_(rows, cols) for rows, cols in zip(self.places[1:], columns)]

@@ -105,7 +105,7 @@ def advance(flat: Flat, state: State) -> State:
     d = -inverse_hessian_times(state, r, scale)
     d = jnp.where((w == 0) & (d * r >= 0), 0.0, d)  # a released weight moves to the side the prox says
     d = jnp.where(d @ r < 0, d, -scale * r)
-    kinked = flat.prox(jnp.full_like(w, 1e-8), jnp.ones_like(step)) == 0
+    kinked = flat.kinked(w)
     side = jnp.where(w == 0, -r, w)
 
     def place(t: Array) -> Array:
@@ -137,7 +137,8 @@ def remember(
     """The state after an accepted step; after a refused one, the same point without its memory."""
     s = w - state.w
     bend = flat.penalty_gradient(w) - flat.penalty_gradient(state.w)
-    y = gradient - state.gradient + jnp.where(w * state.w > 0, bend, 0.0)
+    # a concave penalty is majorised by its tangent: only what bends upwards is curvature to rely on
+    y = gradient - state.gradient + jnp.where((w * state.w > 0) & (bend * s > 0), bend, 0.0)
     curved = ok & (s @ y > 1e-10 * (s @ s))
     S = jnp.where(curved, jnp.roll(state.S, 1, 0).at[0].set(s), state.S)
     Y = jnp.where(curved, jnp.roll(state.Y, 1, 0).at[0].set(y), state.Y)

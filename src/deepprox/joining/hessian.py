@@ -1,0 +1,119 @@
+"""The Hessian of the objective on its live weights, from what the units do.
+
+A weight ``w_aj`` reaches the loss through its unit's pre-activation alone: moving it by ``t`` moves
+``z_ia`` by ``t F_ij`` for every observation ``i``. With ``g_ib`` the derivative of the loss in a shift of
+``z_ib``, for a unit ``b`` of the same block as ``a`` or of a later one,
+
+    H[aj, bk] = sum_i F_ij (dg_ib / dz_ia  F_ik  +  g_ib  dF_ik / dz_ia).
+
+One pass through the network gives ``dg`` and ``dF`` of a unit for all observations at once: as many passes
+as there are live units, not as many as live weights.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from deepprox.joining import kinks as kinks_
+from deepprox.joining.certificate import flatten
+from deepprox.joining.kinks import Slopes
+from deepprox.problem import Network, Problem, Weights
+from deepprox.struct import replace
+
+BYTES = 2**28  # of derivatives held at a time; more observations than fit are taken in turns
+
+
+class Places(NamedTuple):
+    """Which unit and which feature every live weight belongs to, counted through all blocks."""
+
+    unit: np.ndarray
+    feature: np.ndarray
+
+    @classmethod
+    def of(cls, live: np.ndarray, W: Weights) -> "Places":
+        """The places of the weights ``live``, numbered as in the vector of all weights."""
+        units, features = np.array([w.shape for w in W]).T
+        sizes = units * features
+        block = np.searchsorted(np.cumsum(sizes), live, side="right")
+        row, column = np.divmod(live - (np.cumsum(sizes) - sizes)[block], features[block])
+        return cls((np.cumsum(units) - units)[block] + row, (np.cumsum(features) - features)[block] + column)
+
+
+@jax.jit
+def _unit_derivatives(problem: Problem, W: Weights, slopes: Slopes, units: Array) -> tuple[Array, ...]:
+    """``g`` and ``F``, and their derivatives in the pre-activation of each of ``units``."""
+    sizes = [block.size for block in problem.network.blocks]
+    nobody = jnp.zeros((problem.X.shape[0], 1), bool)
+
+    def mean_loss(shift: Array) -> tuple[Array, Array]:
+        shifts = jnp.split(shift.T, np.cumsum(sizes)[:-1], axis=1)
+        at = kinks_.forward(problem, W, slopes, nobody, on_z=shifts)
+        features = [block.features(r).T for block, r in zip(problem.network.blocks, at.reads)]
+        return (problem.weight * problem.loss.value(at.Z[-1], problem.y)).sum(), jnp.concatenate(features)
+
+    still = jnp.zeros((sum(sizes), problem.X.shape[0]), problem.X.dtype)
+    (g, F), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)
+    dg, dF = lax.map(lambda unit: push(still.at[unit].set(1.0, mode="drop")), units)
+    return g, F, dg, dF
+
+
+@jax.jit
+def _penalty_hessian(network: Network, W: Weights, index: Array) -> Array:
+    w, flat = flatten(Problem(network, None, None, None, None), W)  # type: ignore[arg-type]
+
+    def column(j: Array) -> Array:
+        direction = jnp.zeros_like(w).at[j].set(1.0, mode="drop")
+        return jax.jvp(flat.penalty_gradient, (w,), (direction,))[1][index]
+
+    return lax.map(column, index)
+
+
+def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
+    """Second derivatives of the objective in the weights ``live``; few shapes compile."""
+    index = np.full(max(32, 1 << (live.size - 1).bit_length()), np.iinfo(np.int32).max, np.int32)
+    index[: live.size] = live
+    penalty = np.asarray(_penalty_hessian(problem.network, W, index), float)
+    return loss_hessian(problem, W, slopes, live) + penalty[: live.size, : live.size]
+
+
+def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
+    """Second derivatives of the mean loss in the weights ``live``."""
+    at = Places.of(live, W)
+    units, counts = np.unique(at.unit, return_counts=True)
+    padded = np.full(-(-units.size // 8) * 8, np.iinfo(np.int32).max, np.int32)
+    padded[: units.size] = units
+    each = 8 * padded.size * sum(sum(w.shape) for w in W)
+    n = problem.X.shape[0]
+    H = np.zeros((live.size, live.size))
+    for rows in np.array_split(np.arange(n), -(-n * each // BYTES)):
+        X, y, weight = (np.asarray(a)[rows] for a in (problem.X, problem.y, problem.weight))
+        some = replace(problem, X=X, y=y, weight=weight)
+        bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
+        H += _assemble(*map(np.asarray, _unit_derivatives(some, W, bent, padded)), at, units, counts)
+    H = np.triu(H) + np.triu(H, 1).T
+    return np.asarray(problem.allsum(H), float)
+
+
+def _assemble(
+    g: np.ndarray,
+    F: np.ndarray,
+    dg: np.ndarray,
+    dF: np.ndarray,
+    at: Places,
+    units: np.ndarray,
+    counts: np.ndarray,
+) -> np.ndarray:
+    """The upper triangle, one row of blocks for each unit: weights are sorted by block, then unit."""
+    H = np.zeros((at.unit.size, at.unit.size))
+    first = np.cumsum(counts) - counts
+    reads, bends = F[at.feature], dF.any(2)
+    for k, lo in enumerate(first):
+        M = np.repeat(dg[k, units[k:]], counts[k:], axis=0)
+        M *= reads[lo:]
+        later = lo + np.flatnonzero(bends[k, at.feature[lo:]])
+        M[later - lo] += g[at.unit[later]] * dF[k, at.feature[later]]
+        H[lo : lo + counts[k], lo:] = reads[lo : lo + counts[k]] @ M.T
+    return H
