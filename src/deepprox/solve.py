@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from deepprox.joining import quasi_newton
@@ -20,7 +21,8 @@ from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
-SCOUT = 200  # quasi-Newton steps of every start before the best goes on alone
+SCOUT = 200  # quasi-Newton steps of every start, at most, before the best goes on alone
+APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
 Watch = Callable[[dict[str, Any]], None]
 
@@ -149,16 +151,19 @@ class Diary:
 
 def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None) -> Solution:
     """Split, then join, from one or many starting weights."""
-    diary, emptied = Diary(len(starts), watch), 0
+    diary, emptied, dtype = Diary(len(starts), watch), 0, starts[0][0].dtype
     if options.join:
+        # many starts look for the way in single precision; the best of them goes it in full
+        rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
         if options.sweeps:
             before = starts
-            starts = revive(problem, split(problem, before, options, diary)[0], before)
+            starts = revive(rough, split(rough, before, options, diary)[0], before)
             emptied = sum(W is W0 for W, W0 in zip(starts, before, strict=True))
             diary.lap("split")
-        starts, objectives, best = scout(problem, starts, options, diary)
+        starts, objectives, best = scout(rough, starts, options, diary)
         budget = max(options.max_iter - diary.length(best), 1)
-        found = join(problem, starts[best], options.tol, budget, partial(diary.tell, lane=best))
+        chosen = in_dtype(starts[best], dtype)
+        found = join(problem, chosen, options.tol, budget, partial(diary.tell, lane=best))
         objectives[best] = found.objective
         diary.lap("join")
     else:
@@ -237,9 +242,10 @@ def scout(
     # enough to tell local minima apart; the best is certified later
     tol, limit = np.asarray(10 * options.tol, W[0].dtype), np.int32(quasi_newton.CHUNK)
     for _ in range(SCOUT // quasi_newton.CHUNK):
+        before = np.asarray(state.objective)
         state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, True)
         diary.chunk("join", info, taken)
-        if not np.asarray(taken).any():
+        if (before - np.asarray(state.objective) <= APART * np.abs(before)).all():
             break
     objectives = np.array(state.objective, float)
     found = [unravel(w, starts[0]) for w in np.asarray(state.w)]
@@ -255,6 +261,16 @@ def as_split(problem: Problem, starts: list[Weights], settled: np.ndarray) -> tu
     W, at = tuple(np.asarray(w) for w in starts[best]), looks[best]
     numbers = float(at.objective), float(at.loss), float(at.certificate)
     return Joined(W, canonical(problem.network, W)[1], *numbers, 0, None, status, 0), objectives, best
+
+
+def in_dtype(tree: Any, dtype: Any) -> Any:
+    """The same numbers in another precision."""
+
+    def cast(leaf: Any) -> Any:
+        floats = isinstance(leaf, np.ndarray | jax.Array) and np.issubdtype(leaf.dtype, np.floating)
+        return np.asarray(leaf, dtype) if floats else leaf
+
+    return jax.tree.map(cast, tree)
 
 
 def stack(rows: list[tuple]) -> tuple:

@@ -14,7 +14,9 @@ from stages.problems import problem
 
 
 def programs():
-    return [p._cache_size() for p in (admm.chunk, quasi_newton.chunk, finish._look, hessian._unit_derivatives)]
+    return [
+        p._cache_size() for p in (admm.chunk, quasi_newton.chunk, finish._look, hessian._unit_derivatives)
+    ]
 
 
 def test_another_strength_and_start_compile_nothing():

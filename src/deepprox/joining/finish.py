@@ -21,7 +21,7 @@ from jax import Array
 from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import certificate, flatten, ravel, unravel
-from deepprox.joining.hessian import hessian
+from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import Kinks, Slopes, no_slopes
 from deepprox.problem import Problem, Weights
 
@@ -31,6 +31,7 @@ COST = 50  # quasi-Newton steps that take as long as a Newton step
 SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest curvature
 LEAST = 1e-10  # damping after none, as a share of the largest curvature
 TRIALS = 12  # dampings, each ten times the one before
+WELL_WITHIN = 1e-2
 REUSE = 0.3  # a Hessian serves again while its step leaves at most this share of the certificate
 
 
@@ -69,13 +70,9 @@ class Finish(NamedTuple):
     slopes: Slopes
     certificate: float
     step: float
-    strict: bool
+    strict: bool | None
+    n_held: int
     steps: list[Step]
-
-    @property
-    def n_held(self) -> int:
-        """How many entries a slope holds at their kink."""
-        return self.steps[-1].n_held if self.steps else 0
 
 
 @jax.jit
@@ -126,7 +123,7 @@ class Model(NamedTuple):
 
     w: np.ndarray
     side: np.ndarray
-    H: np.ndarray
+    H: Hessian
     G: np.ndarray
     J: np.ndarray
     kinks: Kinks
@@ -134,17 +131,18 @@ class Model(NamedTuple):
     def minimise(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
         """The step of the free weights and the slopes of the candidates, if the model is convex.
 
-        A weight that would cross a kink of its penalty stops at zero, and the others are solved for again.
+        Undamped it is Newton's; damped, what is concave in the penalty is replaced by its tangent. A weight
+        that would cross a kink of its penalty stops at zero, and the others are solved for again.
         """
+        curvature = self.H.majorised + damping * np.eye(self.w.size) if damping else self.H.full
         dw, free, jump = np.zeros(self.w.size), np.ones(self.w.size, bool), self.kinks.jump
         s = (self.kinks.offset > 0).astype(float)
         while True:
             dw[~free] = -self.w[~free]
-            H = self.H[np.ix_(free, free)]
-            lower = cholesky(H + damping * np.eye(len(H)))
+            lower = cholesky(curvature[np.ix_(free, free)])
             if lower is None:
                 return None
-            G = self.G[free] + self.H[np.ix_(free, ~free)] @ dw[~free]
+            G = self.G[free] + curvature[np.ix_(free, ~free)] @ dw[~free]
             offset = self.kinks.offset + self.J[:, ~free] @ dw[~free]
             C = self.J[:, free].T * jump
             HC = scipy.linalg.cho_solve(lower, C)
@@ -159,27 +157,29 @@ class Model(NamedTuple):
 def finish(
     problem: Problem, W: Weights, slopes: Slopes, step: float, rate: float, tol: float, budget: int
 ) -> Finish:
-    """Damped Newton steps from ``W`` until the certificate holds or they stop helping.
+    """Damped Newton steps from ``W`` until the certificate is well within ``tol`` or they stop helping.
 
-    Near a saddle they stop when ``rate``, what a quasi-Newton step has gained of late, promises more.
+    Well within, so that the zeros are those of the solution. Near a saddle the steps stop when ``rate``, what
+    a quasi-Newton step has gained of late, promises more.
     """
     steps: list[Step] = []
-    damping, fresh, slow, H, free = 0.0, True, False, np.zeros((0, 0)), np.zeros(0, int)
-    strict = True
-    slopes, point = certify(problem, W, slopes, step, tol)
-    while float(point.certificate) > tol and len(steps) < min(MAX_STEPS, budget):
+    damping, fresh, slow, free = 0.0, True, False, np.zeros(0, int)
+    strict, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
+    aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
+    slopes, point = certify(problem, W, slopes, step, aim)
+    n_held, nearest = 0, (float(point.certificate), W, slopes, 0)
+    while float(point.certificate) > aim and len(steps) < min(MAX_STEPS, budget):
         w, was = ravel(W), free
-        free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * tol / 2))
+        free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2))
         if fresh or not np.isin(free, was).all():
             H, fresh = hessian(problem, W, slopes, free), True
-            step = 1 / np.abs(H).sum(1).max(initial=np.finfo(float).tiny)
-            on_live = H[np.ix_(w[free] != 0, w[free] != 0)]
+            step = 1 / np.abs(H.full).sum(1).max(initial=np.finfo(float).tiny)
+            on_live = H.at(w[free] != 0).full
             strict = cholesky(on_live) is not None
             if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
-            keep = np.isin(was, free)
-            H = H[np.ix_(keep, keep)]
+            H = H.at(np.isin(was, free))
         model = model_at(problem, W, slopes, free, H, step)
         found, damping = search(problem, W, point, model, free, step, damping)
         if found is None:
@@ -188,19 +188,23 @@ def finish(
             fresh = True
             continue
         before, level = float(point.certificate), float(point.objective)
-        W, slopes, point, n_held = found
-        slopes, point = certify(problem, W, slopes, step, tol)
+        W, slopes, _, n_held = found
+        slopes, point = certify(problem, W, slopes, step, aim)
         slow = level - float(point.objective) < COST * rate
         fresh = float(point.certificate) > REUSE * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
         steps.append(Step(*row, int(np.count_nonzero(ravel(W))), n_held))
         if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - 1e-12):
             break
-    return Finish(W, slopes, float(point.certificate), float(step), strict, steps)
+        if row[2] < nearest[0]:
+            nearest = row[2], W, slopes, n_held
+    end = float(point.certificate), W, slopes, n_held
+    certificate, W, slopes, n_held = nearest if nearest[0] <= tol < end[0] else end
+    return Finish(W, slopes, certificate, float(step), strict, n_held, steps)
 
 
 def certify(problem: Problem, W: Weights, slopes: Slopes, step: float, tol: float) -> tuple[Slopes, Point]:
-    """The point with those slopes of its idle entries that certify it best, chosen from the top block down."""
+    """The point with those slopes of its idle entries that certify it best, chosen from the top down."""
     point, zeros = look(problem, W, slopes, step), ravel(W) == 0
     off = lambda at: np.abs(np.asarray(at.moved))[zeros].max(initial=0.0)  # noqa: E731
     if off(point) <= step * tol:
@@ -259,7 +263,7 @@ def reads_of(problem: Problem, point: Point) -> list[Array]:
 
 
 def model_at(
-    problem: Problem, W: Weights, slopes: Slopes, free: np.ndarray, H: np.ndarray, step: float
+    problem: Problem, W: Weights, slopes: Slopes, free: np.ndarray, H: Hessian, step: float
 ) -> Model:
     """The model of the objective around ``W``, starting from the left slopes of all candidates."""
     now, kinks = look(problem, W, slopes, step), kinks_.none()
@@ -296,6 +300,11 @@ def search(
             W_next = unravel(trial.astype(w.dtype), W)
             after = look(problem, W_next, slopes, step)
             if float(after.objective) <= float(point.objective) * slack:
-                return (W_next, slopes, after, int(held.sum())), damping / 100 if damping > 100 * least else 0.0
+                return (
+                    W_next,
+                    slopes,
+                    after,
+                    int(held.sum()),
+                ), damping / 100 if damping > 100 * least else 0.0
         damping = max(10 * damping, least)
     return None, damping

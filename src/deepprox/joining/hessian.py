@@ -71,12 +71,37 @@ def _penalty_hessian(network: Network, W: Weights, index: Array) -> Array:
     return lax.map(column, index)
 
 
-def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
+class Hessian(NamedTuple):
+    """Second derivatives of the mean loss and of the penalty in the same weights."""
+
+    loss: np.ndarray
+    penalty: np.ndarray
+
+    @property
+    def full(self) -> np.ndarray:
+        """Those of the objective."""
+        return self.loss + self.penalty
+
+    @property
+    def majorised(self) -> np.ndarray:
+        """Those of a majoriser: what is concave in the penalty is replaced by its tangent."""
+        diagonal = np.diag(self.penalty)
+        if (self.penalty == np.diag(diagonal)).all():
+            return self.loss + np.diag(np.maximum(diagonal, 0))
+        values, vectors = np.linalg.eigh(self.penalty)
+        return self.loss + (vectors * np.maximum(values, 0)) @ vectors.T
+
+    def at(self, keep: np.ndarray) -> "Hessian":
+        """Those in some of the weights."""
+        return Hessian(self.loss[np.ix_(keep, keep)], self.penalty[np.ix_(keep, keep)])
+
+
+def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> Hessian:
     """Second derivatives of the objective in the weights ``live``; few shapes compile."""
     index = np.full(max(32, 1 << (live.size - 1).bit_length()), np.iinfo(np.int32).max, np.int32)
     index[: live.size] = live
-    penalty = np.asarray(_penalty_hessian(problem.network, W, index), float)
-    return loss_hessian(problem, W, slopes, live) + penalty[: live.size, : live.size]
+    penalty = np.asarray(_penalty_hessian(problem.network, W, index), float)[: live.size, : live.size]
+    return Hessian(loss_hessian(problem, W, slopes, live), penalty)
 
 
 def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
@@ -92,7 +117,8 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
         X, y, weight = (np.asarray(a)[rows] for a in (problem.X, problem.y, problem.weight))
         some = replace(problem, X=X, y=y, weight=weight)
         bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
-        H += _assemble(*map(np.asarray, _unit_derivatives(some, W, bent, padded)), at, units, counts)
+        g, F, dg, dF = (np.asarray(a) for a in _unit_derivatives(some, W, bent, padded))
+        H += _assemble(g, F, dg, dF, at, units, counts)
     H = np.triu(H) + np.triu(H, 1).T
     return np.asarray(problem.allsum(H), float)
 
@@ -109,7 +135,7 @@ def _assemble(
     """The upper triangle, one row of blocks for each unit: weights are sorted by block, then unit."""
     H = np.zeros((at.unit.size, at.unit.size))
     first = np.cumsum(counts) - counts
-    reads, bends = F[at.feature], dF.any(2)
+    reads, bends = F[at.feature], np.any(dF, axis=2)
     for k, lo in enumerate(first):
         M = np.repeat(dg[k, units[k:]], counts[k:], axis=0)
         M *= reads[lo:]

@@ -28,8 +28,8 @@ Slopes = tuple[
 class Kinks(NamedTuple):
     """Candidates that may sit at a kink, and the entries that each stands for.
 
-    Entries of one unit at the very same ``z`` move together: where all that a unit reads is zero, ``z`` is its
-    bias, and as many observations as share it make one candidate. Of every candidate: ``offset`` from the
+    Where all that a unit reads is zero, ``z`` is its bias: the observations for which that is so move
+    together and make one candidate. Of every candidate: ``offset`` from the
     kink, ``jump`` of the derivative of the objective across it, and the ``row`` and ``unit`` (counted through
     all blocks) of one of its entries. Of every entry: its ``candidate``, its place, its two slopes.
     """
@@ -93,14 +93,15 @@ def forward(
         z = block.linear(w, reads[l])
         Z.append(z if on_z is None else z + on_z[l])
         if l < len(slopes):
-            reads.append(follow(block.link, Z[l], *slopes[l], ride))
-            ride = ride | slopes[l][0].any(1, keepdims=True)
+            held, slope = slopes[l]
+            reads.append(follow(block.link, Z[l], held, slope, ride))
+            ride = ride | held.any(1, keepdims=True)
             if on_reads is not None:
                 reads[-1] += on_reads[l]
     return Pass(tuple(reads), tuple(Z))
 
 
-def follow(link: Link, z: Array, held: Array, slope: Array, ride: Array) -> Array:
+def follow(link: Link, z: Array, held: Any, slope: Any, ride: Array) -> Array:
     """``link(z)``, with the chosen slopes as its derivative at held entries."""
     if not link.kinks:
         return link(z)
@@ -169,7 +170,7 @@ def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, 
     for l, (block, w, z, up) in enumerate(zip(problem.network.blocks, W, Z, upstream, strict=False)):
         w, z, up = np.abs(np.asarray(w)), np.asarray(z), np.asarray(up)
         reach = reads @ w[:, 1:].T
-        moves = (reach + w[:, 0] > EDGE) & (weight[:, None] > 0)
+        moves = ((reach > EDGE) | (w[:, 0] > 0)) & (weight[:, None] > 0)
         # entries that read nothing sit at their unit's bias, and move together
         alone = np.where(reach > 0, np.arange(len(reads))[:, None], -1)
         for kink in block.link.kinks:

@@ -24,11 +24,14 @@ from deepprox.problem import Problem, Weights
 
 CHUNK = 25  # steps of one call of the compiled program
 MEMORY = 10
-TRIALS = 25
+SHORTEST = 2.0**-24  # share of a direction below which it is given up
 
 
 class State(NamedTuple):
-    """The point, its loss gradient, and the newest displacement and gradient pairs first."""
+    """The point, its loss gradient, and the newest displacement and gradient pairs first.
+
+    ``share`` is how much of its direction the next trial takes.
+    """
 
     w: Array
     objective: Array
@@ -38,6 +41,7 @@ class State(NamedTuple):
     Y: Array
     n_pairs: Array
     step: Array
+    share: Array
     certificate: Array
     stalled: Array
 
@@ -68,6 +72,7 @@ def start(w: Any, objective: Any, loss: Any, gradient: Any, certificate: Any) ->
         Y=pairs,
         n_pairs=count,
         step=step,
+        share=step,
         certificate=certificate,
         stalled=stalled,
     )
@@ -92,9 +97,12 @@ def inverse_hessian_times(state: State, r: Array, scale: Array) -> Array:
     return q
 
 
-def advance(flat: Flat, state: State) -> State:
-    """One step: direction, search along it, curvature, certificate."""
-    w, g, step = state.w, state.gradient, state.step
+def advance(flat: Flat, state: State) -> tuple[State, Array]:
+    """One trial along the direction, and whether it was a step; if not, the next trial is half as long.
+
+    One trial and not a whole search, so that starts side by side do not wait for each other.
+    """
+    w, g, step, t = state.w, state.gradient, state.step, state.share
     moved = flat.residual(w, g, step)
     r = jnp.where(w == 0, moved, g + flat.penalty_gradient(w))
     by_prox = certificate(r) < 0.1 * certificate(moved)
@@ -105,36 +113,23 @@ def advance(flat: Flat, state: State) -> State:
     d = -inverse_hessian_times(state, r, scale)
     d = jnp.where((w == 0) & (d * r >= 0), 0.0, d)  # a released weight moves to the side the prox says
     d = jnp.where(d @ r < 0, d, -scale * r)
-    kinked = flat.kinked(w)
+    along = w + t * d
     side = jnp.where(w == 0, -r, w)
+    along = jnp.where(flat.kinked(w) & (along * side <= 0), 0.0, along)
+    trial = jnp.where(by_prox, flat.prox(w - t * step * g, t * step), along)
 
-    def place(t: Array) -> Array:
-        along = w + t * d
-        along = jnp.where(kinked & (along * side <= 0), 0.0, along)
-        return jnp.where(by_prox, flat.prox(w - t * step * g, t * step), along)
-
+    loss, gradient = flat.loss_and_gradient(trial)
+    objective = loss + flat.penalty(trial)
+    gain = jnp.where(by_prox, ((trial - w) ** 2).sum() / (2 * t * step), -r @ (trial - w))
     noise = 4 * jnp.finfo(w.dtype).eps * jnp.abs(state.objective)
-
-    def search(carry: tuple) -> tuple:
-        t, k, _ = carry
-        trial = place(t)
-        loss, gradient = flat.loss_and_gradient(trial)
-        objective = loss + flat.penalty(trial)
-        gain = jnp.where(by_prox, ((trial - w) ** 2).sum() / (2 * t * step), -r @ (trial - w))
-        ok = objective <= state.objective - 1e-4 * jnp.maximum(gain, 0.0) + noise
-        return t / 2, k + 1, (ok, trial, objective, loss, gradient)
-
-    nothing = (jnp.zeros((), bool), w, state.objective, state.loss, g)
-    begin = (jnp.ones_like(step), jnp.zeros((), jnp.int32), nothing)
-    unfinished = lambda carry: ~carry[2][0] & (carry[1] < TRIALS)  # noqa: E731
-    _, _, found = lax.while_loop(unfinished, search, begin)
-    return remember(flat, state, *found)
+    ok = objective <= state.objective - 1e-4 * jnp.maximum(gain, 0.0) + noise
+    return remember(flat, state, ok, trial, objective, loss, gradient), ok
 
 
 def remember(
     flat: Flat, state: State, ok: Array, w: Array, objective: Array, loss: Array, gradient: Array
 ) -> State:
-    """The state after an accepted step; after a refused one, the same point without its memory."""
+    """The state after a trial; where the last and shortest was refused, the same point without its memory."""
     s = w - state.w
     bend = flat.penalty_gradient(w) - flat.penalty_gradient(state.w)
     # a concave penalty is majorised by its tangent: only what bends upwards is curvature to rely on
@@ -142,7 +137,8 @@ def remember(
     curved = ok & (s @ y > 1e-10 * (s @ s))
     S = jnp.where(curved, jnp.roll(state.S, 1, 0).at[0].set(s), state.S)
     Y = jnp.where(curved, jnp.roll(state.Y, 1, 0).at[0].set(y), state.Y)
-    n_pairs = jnp.where(ok, jnp.minimum(state.n_pairs + curved, MEMORY), 0)
+    given_up = ~ok & (state.share <= SHORTEST)
+    n_pairs = jnp.where(given_up, 0, jnp.minimum(state.n_pairs + curved, MEMORY))
     # one over the largest curvature met: small enough for the prox-gradient map to descend
     met = (S * Y).sum(1) / jnp.maximum((Y**2).sum(1), jnp.finfo(w.dtype).tiny)
     met = jnp.where(jnp.arange(MEMORY) < n_pairs, met, jnp.inf).min()
@@ -158,8 +154,9 @@ def remember(
         Y=Y,
         n_pairs=n_pairs,
         step=step,
+        share=jnp.where(ok | given_up, 1.0, state.share / 2),
         certificate=certificate(flat.residual(w, gradient, step)),
-        stalled=~ok & (state.n_pairs == 0),
+        stalled=given_up & (state.n_pairs == 0),
     )
 
 
@@ -168,7 +165,7 @@ def run(flat: Flat, state: State, tol: Array, limit: Array) -> tuple[State, Info
 
     def body(carry: tuple) -> tuple:
         state, history, k = carry
-        after = advance(flat, state)
+        after, ok = advance(flat, state)
         info = Info(
             after.objective,
             after.loss,
@@ -176,8 +173,9 @@ def run(flat: Flat, state: State, tol: Array, limit: Array) -> tuple[State, Info
             jnp.count_nonzero(after.w),
             jnp.any((after.w == 0) != (state.w == 0)),
         )
+        # a refused trial leaves its row to the next
         history = jax.tree.map(lambda rows, value: rows.at[k].set(value), history, info)
-        return after, history, k + 1
+        return after, history, k + ok
 
     zeros = jnp.zeros(CHUNK, state.w.dtype)
     history = Info(zeros, zeros, zeros, jnp.zeros(CHUNK, int), jnp.zeros(CHUNK, bool))
