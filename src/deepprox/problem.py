@@ -25,10 +25,17 @@ class Network:
 
     blocks: tuple[Dense, ...]
 
+    def widths(self, n_in: int) -> tuple[int, ...]:
+        """How many numbers every block reads."""
+        return (n_in, *(block.link.width(block.size) for block in self.blocks[:-1]))
+
+    def shapes(self, n_in: int) -> list[tuple[int, int]]:
+        """The shapes of the weights: a row for every unit, columns for the bias and what is read."""
+        return [(block.size, 1 + n) for block, n in zip(self.blocks, self.widths(n_in))]
+
     def init(self, rng: np.random.Generator, n_in: int) -> tuple[np.ndarray, ...]:
         """Independent random weights for every block."""
-        sizes = (n_in, *(block.size for block in self.blocks))
-        return tuple(block.init(rng, n) for block, n in zip(self.blocks, sizes))
+        return tuple(block.init(rng, n) for block, n in zip(self.blocks, self.widths(n_in)))
 
     def forward(self, W: Weights, X: Array) -> tuple[Array, ...]:
         """``z_1, ..., z_L`` of the forward pass; the last is ``eta``."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from deepprox.blocks import Dense
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.finish import look
@@ -31,7 +32,7 @@ MESSAGES = {
     "settled": "settled: the primal and dual residuals are within tol (join=False)",
     "max_iter": "stopped at max_iter with the certificate above tol: raise max_iter or tol",
     "stalled": "stalled with the certificate above tol: no step lowers the objective any more, at a kink of "
-    "a piecewise link or at the limits of {dtype}: raise tol or try more starts (n_init)",
+    "a link or a loss or at the limits of {dtype}: raise tol or try more starts (n_init)",
     "diverged": "diverged: the objective is not finite: standardize the inputs, raise alpha or lower rho",
 }
 
@@ -92,7 +93,13 @@ def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]
     for W in starts:
         W[-1][:, 0] = level
-    return [tuple(w.astype(y.dtype) for w in W) for W in starts]
+    return [tuple(allowed(b, w.astype(y.dtype)) for b, w in zip(problem.network.blocks, W)) for W in starts]
+
+
+def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
+    """The weights, brought to where the penalty is finite: it may be a constraint."""
+    V: Any = W
+    return W if np.isfinite(block.value(V)) else np.asarray(block.prox(V, 1.0))
 
 
 class Diary:
@@ -249,6 +256,9 @@ def scout(
             break
     objectives = np.array(state.objective, float)
     found = [unravel(w, starts[0]) for w in np.asarray(state.w)]
+    if not all(block.penalty.smooth for block in problem.network.blocks):
+        looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, np.asarray(state.step))]
+        found = [unravel(at.moved, starts[0]) for at in looks]
     return found, objectives, int(np.nanargmin(objectives))
 
 

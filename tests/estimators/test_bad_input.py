@@ -51,8 +51,8 @@ class Named(Penalty):
 
 SETTINGS = [
     ({"penalty": "l7"}, ValueError, "Unknown penalty 'l7'.*'l1'.*'mcp'"),
-    ({"link": "swish"}, ValueError, "Unknown link 'swish'.*'relu'"),
-    ({"loss": "hinge"}, ValueError, "Unknown loss 'hinge'.*'softmax'"),
+    ({"link": "rlu"}, ValueError, "Unknown link 'rlu'.*'relu'"),
+    ({"loss": "huber"}, ValueError, "Unknown loss 'huber'.*'softmax'"),
     ({"penalty": 0.5}, TypeError, "penalty must be a name .* or an instance of deepprox.penalties.Penalty"),
     ({"penalty": penalties.L1}, TypeError, r"write L1\(\)"),
     ({"link": np.tanh}, TypeError, "link must be a name"),
@@ -64,7 +64,7 @@ SETTINGS = [
     ({"alpha": "big"}, ValueError, "alpha must be a finite number"),
     ({"penalty": penalties.L1(-0.1)}, ValueError, "strength of a penalty must be at least 0"),
     ({"penalty": penalties.L1(0.1), "alpha": 0.2}, ValueError, "one or the other"),
-    ({"penalty": penalties.GroupL2(0.1, by="row")}, ValueError, "GroupL2.*cannot take an array.*KeyError"),
+    ({"penalty": penalties.GroupL2(0.1, by="row")}, ValueError, "by must be 'input'"),
     ({"penalty": Wide()}, ValueError, r"Wide\(\) returns shape"),
     ({"penalty": Broken()}, ValueError, r"Broken\(\) cannot take an array"),
     ({"penalty": Named()}, TypeError, "A field of .* is not a number"),

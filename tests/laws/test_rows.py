@@ -5,17 +5,18 @@ import inspect
 import pytest
 
 from deepprox import links, losses, penalties
-from rows import LINKS, LOSSES, PENALTIES
+from rows import GROUP_LINKS, LINKS, LOSSES, PENALTIES
 
 
 def classes(module, contract):
     """The public final classes of a vocabulary."""
     members = inspect.getmembers(module, inspect.isclass)
-    return [c for name, c in members if issubclass(c, contract) and c is not contract and name[0] != "_"]
+    final = [c for name, c in members if issubclass(c, contract) and name[0] != "_"]
+    return [c for c in final if not inspect.isabstract(c)]
 
 
 VOCABULARY = [
-    *((c, [row.link for row in LINKS]) for c in classes(links, links.Link)),
+    *((c, [row.link for row in [*LINKS, *GROUP_LINKS]]) for c in classes(links, links.Link)),
     *((c, [row.loss for row in LOSSES]) for c in classes(losses, losses.Loss)),
     *((c, [row.penalty for row in PENALTIES]) for c in classes(penalties, penalties.Penalty)),
 ]

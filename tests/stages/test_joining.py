@@ -13,34 +13,75 @@ from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.hessian import hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
-from deepprox.solve import Options, solve
-from rows import PENALTIES
+from deepprox.solve import Options, allowed, solve
+from deepprox.struct import replace
 from stages.problems import problem
-
-SHRUNK = [row.penalty for row in PENALTIES if str(row) not in ("Zero()",)]
 
 
 def quiet(phase, rows):
     pass
 
 
-def scaled(penalty):
-    """The same penalty at a strength at which this network has something left to fit."""
-    return type(penalty)(**(penalty.__dict__ | {"alpha": 0.1 if str(penalty).startswith("L2(") else 0.01}))
+DEEP = [
+    penalties.L1(0.01),
+    penalties.L2(0.1),
+    penalties.ElasticNet(0.01),
+    penalties.GroupL2(0.01, "input"),
+    penalties.GroupL2(0.01, "unit"),
+    penalties.SparseGroup(0.01),
+    penalties.Bridge(0.01),
+    penalties.LogSum(0.01),
+    penalties.HorseshoeLike(0.01),
+    penalties.StudentT(0.03),
+    penalties.MaxNorm(0.02),
+    penalties.Nuclear(0.02),
+    penalties.Box(-1.0, 1.0),
+]
+# Level far out, or no shrinkage at all: the minimum of a network that can fit its data would be at infinity.
+ONE_BLOCK = [
+    penalties.Zero(),
+    penalties.MCP(0.05),
+    penalties.SCAD(0.05),
+    penalties.L0(0.01),
+    penalties.CappedL1(0.05, 1.0),
+    penalties.NonNegative(),
+    penalties.GroupL2(0.05, (0, 0, 1, 1)),
+    penalties.SparseGroup(0.05, 0.5, (0, 1, 1, 0)),
+    penalties.Mask(((True, False, True, True),) * 3),
+    penalties.L1(0.05 * np.arange(12.0).reshape(3, 4)),
+]
 
 
-@pytest.mark.parametrize("penalty", SHRUNK, ids=str)
-@pytest.mark.parametrize("bias", [False, True], ids=["free bias", "penalised bias"])
-def test_every_penalty_ends_certified(penalty, bias):
-    # MCP is flat far out: the minimum of a network that can separate its classes would be at infinity
-    flat = isinstance(penalty, penalties.MCP)
-    loss, hidden = (losses.Squared(), ()) if flat else (losses.Softmax(), (6, 4))
-    posed, W = problem(penalty=scaled(penalty), hidden=hidden, bias=bias, loss=loss)
-    found = join(posed, W, 1e-8, 3000, quiet)
+@pytest.mark.parametrize("penalty", [*DEEP, *ONE_BLOCK], ids=lambda penalty: str(penalty)[:40])
+def test_every_penalty_ends_certified(penalty):
+    deep = any(penalty is one for one in DEEP)
+    loss, hidden = (losses.Softmax(), (6, 4)) if deep else (losses.Squared(), ())
+    posed, W = problem(penalty=penalty, hidden=hidden, loss=loss)
+    W = tuple(allowed(block, w) for block, w in zip(posed.network.blocks, W))
+    found = join(posed, W, 1e-7, 3000, quiet)
     assert found.status == "converged", found
-    assert found.certificate <= 1e-8
+    assert found.certificate <= 1e-7
     assert found.objective < float(posed.objective(W))
     np.testing.assert_allclose(found.objective, float(posed.objective(found.W)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [penalties.L1(0.01), penalties.GroupL2(0.01, "unit")], ids=str)
+def test_penalised_biases_end_certified(penalty):
+    posed, W = problem(penalty=penalty, hidden=(6, 4), bias=True)
+    found = join(posed, W, 1e-8, 3000, quiet)
+    assert found.status == "converged" and found.certificate <= 1e-8
+
+
+def test_a_deep_network_with_a_level_penalty_ends_certified():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    y = np.tanh(1.5 * X[:, :1] - X[:, 1:2]) + np.tanh(X[:, 2:3] + X[:, 3:4]) + 0.3 * rng.normal(size=(300, 1))
+    posed, W = problem(penalty=penalties.MCP(0.03), hidden=(6,), loss=losses.Squared(), p=6, k=1)
+    posed = replace(posed, X=X, y=y, weight=np.full(300, 1 / 300))
+    found = solve(posed, [W], Options(tol=1e-8))
+    assert found.status == "converged"
+    concave = [(np.abs(w) > 0) & (np.abs(w) < 0.09) for w in found.W]
+    assert sum(c[:, 1:].sum() for c in concave) == 0  # weights are zero, or large enough to be left alone
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from deepprox import losses, penalties
+from deepprox.solve import allowed
 from deepprox.splitting import admm, state
 from deepprox.splitting.continuation import automatic_rho, grow
 from deepprox.splitting.residuals import satisfied
@@ -15,7 +16,7 @@ from deepprox.splitting.w_step import gram, w_step
 from deepprox.splitting.z_step import z_step
 from deepprox.struct import replace
 from numerics import seeds
-from rows import LINKS, PENALTIES
+from rows import GROUP_LINKS, LINKS, PENALTIES
 from stages.problems import problem
 
 PACE = admm.Pace(1.0, 1.02, 10.0)
@@ -31,13 +32,15 @@ def anywhere(posed, W, rng, per_observation=True):
     return state.start(W, Z, rho)._replace(U=U)
 
 
-CASES = [*product([row.link for row in LINKS], [penalties.L1(0.02)]),
-         *product([LINKS[2].link], [row.penalty for row in PENALTIES])]  # fmt: skip
+one_of_each = {type(row.penalty): row.penalty for row in PENALTIES if row.penalty.any_shape}.values()
+CASES = [*product([row.link for row in [*LINKS, *GROUP_LINKS]], [penalties.L1(0.02)]),
+         *product([LINKS[2].link], one_of_each)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("link", "penalty"), CASES, ids=str)
 def test_no_step_raises_the_lagrangian(link, penalty):
-    posed, W = problem(link, penalty, hidden=(5, 4))
+    posed, W = problem(link, penalty, hidden=(6, 6))
+    W = tuple(allowed(block, w) for block, w in zip(posed.network.blocks, W))
 
     @jax.jit
     def steps(at):

@@ -3,7 +3,6 @@
 import warnings
 from abc import abstractmethod
 from functools import partial
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import jax
@@ -131,7 +130,7 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, X: np.ndarray, Y: np.ndarray, weight: np.ndarray, dtype: np.dtype, watch: Any) -> None:
         network = _resolve.resolve_network(self.get_params(deep=False), X.shape[1], Y.shape[1], dtype)
-        loss = _resolve.resolve_loss(self.loss, self._losses, Y.shape[1], dtype)
+        loss = _resolve.resolve_loss(self.loss, self._losses, self.join, Y, weight, dtype)
         rho = _resolve.resolve_rho(self.rho, len(network.blocks), len(X))
 
         counts = np.flatnonzero(weight)  # what has no weight is not there
@@ -164,8 +163,7 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
 
     def _starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""
-        sizes = (problem.X.shape[1], *(block.size for block in problem.network.blocks))
-        shapes = [(n_out, 1 + n_in) for n_in, n_out in pairwise(sizes)]
+        shapes = problem.network.shapes(problem.X.shape[1])
         if self.warm_start and hasattr(self, "_W") and [w.shape for w in self._W] == shapes:
             W = (scale.from_inputs(self._scale.to_inputs(self._W[0])), *self._W[1:])
             return [tuple(jnp.asarray(w, problem.X.dtype) for w in W)], True

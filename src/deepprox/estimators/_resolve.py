@@ -12,52 +12,132 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from deepprox import links
 from deepprox.blocks import Dense
-from deepprox.links import Identity, LeakyReLU, Link, ReLU, Sigmoid, Softplus, Tanh
-from deepprox.losses import Loss, Softmax, Squared
-from deepprox.penalties import L1, L2, MCP, ElasticNet, GroupL2, Penalty, Zero
+from deepprox.links import Link
+from deepprox.losses import (
+    Gamma,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    NegativeBinomial,
+    Poisson,
+    Quantile,
+    Softmax,
+    Squared,
+    SquaredHinge,
+)
+from deepprox.penalties import (
+    L0,
+    L1,
+    L2,
+    MCP,
+    SCAD,
+    Bridge,
+    CappedL1,
+    ElasticNet,
+    GroupL2,
+    HorseshoeLike,
+    LogSum,
+    MaxNorm,
+    NonNegative,
+    Nuclear,
+    Penalty,
+    SparseGroup,
+    StudentT,
+    Zero,
+)
 from deepprox.problem import Network
+from deepprox.struct import replace
 
 DEFAULT_ALPHA = 1e-3
 
 LINKS: Mapping[str, Callable[[], Link]] = {
-    "identity": Identity,
-    "sigmoid": Sigmoid,
-    "logistic": Sigmoid,
-    "tanh": Tanh,
-    "relu": ReLU,
-    "leaky_relu": LeakyReLU,
-    "softplus": Softplus,
+    "identity": links.Identity,
+    "sigmoid": links.Sigmoid,
+    "logistic": links.Sigmoid,
+    "tanh": links.Tanh,
+    "relu": links.ReLU,
+    "leaky_relu": links.LeakyReLU,
+    "softplus": links.Softplus,
+    "elu": links.ELU,
+    "silu": links.SiLU,
+    "swish": links.SiLU,
+    "gelu": links.GELU,
+    "hard_sigmoid": links.HardSigmoid,
+    "hard_tanh": links.HardTanh,
+    "sine": links.Sine,
+    "rbf": links.GaussianRBF,
+    "softmax": links.Softmax,
+    "log_sum_exp": links.LogSumExp,
+    "lp_norm": links.LpNorm,
+    "max_pool": links.MaxAbs,
 }
 
-CLASSIFICATION_LOSSES: Mapping[str, Callable[[], Loss]] = {"softmax": Softmax}
-REGRESSION_LOSSES: Mapping[str, Callable[[], Loss]] = {"squared": Squared}
+CLASSIFICATION_LOSSES: Mapping[str, Callable[[], Loss]] = {
+    "softmax": Softmax,
+    "logistic": Logistic,
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+}
+REGRESSION_LOSSES: Mapping[str, Callable[[], Loss]] = {
+    "squared": Squared,
+    "huber": Huber,
+    "quantile": Quantile,
+    "poisson": Poisson,
+    "negative_binomial": NegativeBinomial,
+    "gamma": Gamma,
+}
+LOSS_NUMBERS: Mapping[tuple[type[Loss], str], tuple[str, Callable[[np.ndarray], Any]]] = {
+    (Hinge, "width"): ("at least 0", lambda width: width >= 0),
+    (Huber, "delta"): ("positive", lambda delta: delta > 0),
+    (Quantile, "q"): ("between 0 and 1", lambda q: (q > 0) & (q < 1)),
+    (Quantile, "width"): ("at least 0", lambda width: width >= 0),
+    (NegativeBinomial, "dispersion"): ("positive", lambda dispersion: dispersion > 0),
+    (Gamma, "shape"): ("positive", lambda shape: shape > 0),
+}
+ROUNDING = 0.01  # half width of a rounded kink, as a share of a margin or of the response's deviation
 
 PENALTIES: Mapping[str, Callable[[float], Penalty]] = {
     "none": lambda alpha: Zero(),
     "l1": L1,
     "lasso": L1,
+    "laplace": L1,
     "l2": L2,
     "ridge": L2,
     "elasticnet": ElasticNet,
     "group_inputs": lambda alpha: GroupL2(alpha, by="input"),
     "group_units": lambda alpha: GroupL2(alpha, by="unit"),
+    "sparse_group_inputs": lambda alpha: SparseGroup(alpha, by="input"),
+    "sparse_group_units": lambda alpha: SparseGroup(alpha, by="unit"),
     "mcp": MCP,
+    "scad": SCAD,
+    "l0": L0,
+    "bridge": Bridge,
+    "log_sum": LogSum,
+    "capped_l1": CappedL1,
+    "max_norm": MaxNorm,
+    "nuclear": Nuclear,
+    "student_t": StudentT,
+    "horseshoe": HorseshoeLike,
+    "nonnegative": lambda alpha: NonNegative(),
 }
 
 
 def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.dtype) -> Network:
     """Blocks from ``hidden_layer_sizes``, ``link``, ``penalty``, ``alpha`` and ``penalize_bias``."""
     sizes = (*resolve_sizes(params["hidden_layer_sizes"]), n_out)
-    links = resolve_links(params["link"], len(sizes) - 1)
+    hidden = resolve_links(params["link"], len(sizes) - 1)
     penalties = resolve_penalties(params["penalty"], params["alpha"], len(sizes))
-    blocks = []
-    for size, link, penalty, width in zip(sizes, (*links, Identity()), penalties, (n_in, *sizes)):
+    blocks, width = [], n_in
+    for size, link, penalty in zip(sizes, (*hidden, links.Identity()), penalties):
         link, penalty = as_arrays(link, dtype), as_arrays(penalty, dtype)
         weights = jax.ShapeDtypeStruct((size, width + bool(params["penalize_bias"])), dtype)
         _rehearse(penalty, penalty.value, weights, ())
         _rehearse(penalty, lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype)), weights, weights.shape)
-        _rehearse(link, link, jax.ShapeDtypeStruct((2, size), dtype), (2, size))
+        width = link.width(size)
+        _rehearse(link, link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
         blocks.append(Dense(size, link, penalty, bool(params["penalize_bias"])))
     return Network(tuple(blocks))
 
@@ -84,13 +164,51 @@ def resolve_links(link: Any, n_hidden: int) -> tuple[Link, ...]:
     return tuple(_lookup(one, LINKS, Link, "link") for one in each)
 
 
-def resolve_loss(loss: Any, known: Mapping[str, Callable[[], Loss]], n_out: int, dtype: np.dtype) -> Loss:
-    """A loss that takes ``eta`` and a response of ``n_out`` columns."""
-    found = as_arrays(_lookup(loss, known, Loss, "loss"), dtype)
-    eta = jax.ShapeDtypeStruct((2, n_out), dtype)
+def peek_loss(loss: Any, known: Mapping[str, Callable[[], Loss]]) -> Loss | None:
+    """The loss before there are data; None where :func:`resolve_loss` will complain."""
+    if isinstance(loss, str):
+        return known[loss]() if loss in known else None
+    return loss if isinstance(loss, Loss) else None
+
+
+def resolve_loss(
+    loss: Any,
+    known: Mapping[str, Callable[[], Loss]],
+    join: Any,
+    Y: np.ndarray,
+    weight: np.ndarray,
+    dtype: np.dtype,
+) -> Loss:
+    """A loss that takes the response ``Y``; one with kinks, and no width of its own, has them rounded."""
+    found = _lookup(loss, known, Loss, "loss")
+    if not found.smooth and getattr(found, "width", 0.0) is None:
+        found = replace(found, width=ROUNDING * (1.0 if found.binary else _deviation(Y, weight)))
+    found = as_arrays(found, dtype)
+    for (cls, name), (words, holds) in LOSS_NUMBERS.items():
+        if type(found) is cls and not np.all(holds(number := np.asarray(getattr(found, name)))):
+            raise ValueError(f"The {name} of the loss {cls.__name__} must be {words}, got {number}.")
+    if join and not found.smooth and not np.all(np.asarray(getattr(found, "width", 0.0)) > 0):
+        raise ValueError(
+            f"loss={loss!r} has exact kinks, where the join phase cannot certify a solution: leave out the "
+            f"width, give a positive one, or set join=False."
+        )
+    eta = jax.ShapeDtypeStruct((2, Y.shape[1]), dtype)
     _rehearse(found, lambda eta: found.value(eta, eta), eta, (2,))
-    _rehearse(found, found.mean, eta, (2, n_out))
+    _rehearse(found, found.mean, eta, (2, Y.shape[1]))
+    strange = Y[~np.asarray(found.takes(Y))]
+    if strange.size:
+        raise ValueError(
+            f"loss={loss!r} takes responses that are {found.responses}, but one of them is {strange[0]:g}."
+        )
     return found
+
+
+def _deviation(Y: np.ndarray, weight: np.ndarray) -> Any:
+    """Standard deviation of every column, 1 where it is constant; a number if there is one column."""
+    around = Y - np.average(Y, axis=0, weights=weight)
+    deviation = np.sqrt(np.average(around**2, axis=0, weights=weight))
+    found = np.where(deviation > 0, deviation, 1.0)
+    return found[0] if len(found) == 1 else found
 
 
 def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty, ...]:
@@ -109,6 +227,7 @@ def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty,
         strength = getattr(one, "alpha", 0.0)
         if not np.all(np.asarray(strength) >= 0):
             raise ValueError(f"The strength of a penalty must be at least 0, got {one!r}.")
+        one.check()
     return found
 
 

@@ -1,14 +1,21 @@
-"""Classification: a multinomial response."""
+"""Classification: a multinomial response, or the margins of support vector machines."""
 
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from deepprox.estimators._base import DeepBase
-from deepprox.estimators._resolve import CLASSIFICATION_LOSSES, DEFAULT_ALPHA
+from deepprox.estimators._resolve import CLASSIFICATION_LOSSES, DEFAULT_ALPHA, peek_loss
+
+
+def _gives_probabilities(model):
+    """Whether the loss is a likelihood; one that does not exist is refused by ``fit``, not here."""
+    loss = peek_loss(model.loss, model._losses)
+    return loss is None or loss.likelihood
 
 
 class DeepClassifier(ClassifierMixin, DeepBase):
@@ -24,14 +31,21 @@ class DeepClassifier(ClassifierMixin, DeepBase):
     hidden_layer_sizes : tuple of int, default=(50,)
         Widths of the hidden layers; ``()`` is multinomial logistic regression.
     link : str, Link, or one per hidden layer, default="relu"
-        What a hidden layer passes on: "identity", "sigmoid" (or "logistic"), "tanh", "relu",
-        "leaky_relu", "softplus", or an object from :mod:`deepprox.links` or of your own class.
+        What a hidden layer passes on: "relu", "tanh", "sigmoid", "softplus", "leaky_relu", "elu", "silu",
+        "gelu", "hard_sigmoid", "hard_tanh", "sine", "rbf", "identity"; of groups of units "softmax",
+        "log_sum_exp", "lp_norm", "max_pool"; or an object from :mod:`deepprox.links` or of your own class.
     loss : str or Loss, default="softmax"
-        Negative log-likelihood of one observation, by name or as an object of :class:`deepprox.losses.Loss`.
+        "softmax"; "logistic" (two classes, one column); "hinge" or "squared_hinge" (support vector machines:
+        one column for two classes, one against the rest for more, no probabilities); or an object from
+        :mod:`deepprox.losses` or of your own class. The hinge has its kink rounded where the margin is within
+        0.01 of 1, so that a solution can be certified; ``losses.Hinge(width)`` sets another width, and 0,
+        the exact kink, needs ``join=False``.
     penalty : str, Penalty, or one per block, default="l1"
         "none", "l1" (or "lasso"), "l2" (or "ridge"), "elasticnet", "group_inputs" (whole inputs of a
-        block leave together), "group_units", "mcp", or an object from :mod:`deepprox.penalties` or of
-        your own class, which carries its own strength.
+        block leave together), "group_units", "sparse_group_inputs", "sparse_group_units", "mcp", "scad",
+        "l0", "bridge", "log_sum", "capped_l1", "max_norm", "nuclear", "student_t", "horseshoe",
+        "nonnegative", or an object from :mod:`deepprox.penalties` or of your own class, which carries its
+        own strength.
     alpha : float, default=1e-3
         Strength of a penalty given by name, on the scale of the mean loss: the same for any number of
         observations.
@@ -153,10 +167,17 @@ class DeepClassifier(ClassifierMixin, DeepBase):
                 f"DeepClassifier needs observations of at least 2 classes with a positive weight, but there "
                 f"is only one class: {present[0]!r}."
             )
-        return np.eye(len(self.classes_))[codes]
+        loss, n_classes = peek_loss(self.loss, self._losses), len(self.classes_)
+        if loss is None or not loss.binary:
+            return np.eye(n_classes)[codes]
+        if loss.likelihood and n_classes > 2:
+            raise ValueError(
+                f"loss={self.loss!r} is for two classes, but there are {n_classes}: use loss='softmax'."
+            )
+        return codes[:, None] if n_classes == 2 else np.eye(n_classes)[codes]
 
     def decision_function(self, X):
-        """``eta``: one column for each class, or the difference of the two of a binary response.
+        """``eta``: one column for each class; of a binary response its one column, or the difference of two.
 
         Parameters
         ----------
@@ -169,10 +190,13 @@ class DeepClassifier(ClassifierMixin, DeepBase):
             Last pre-activation.
         """
         eta = self._outputs(X, as_mean=False)
+        if eta.shape[1] == 1:
+            return eta[:, 0]
         return eta[:, 1] - eta[:, 0] if eta.shape[1] == 2 else eta
 
+    @available_if(_gives_probabilities)
     def predict_proba(self, X):
-        """Probabilities of the classes.
+        """Probabilities of the classes, of a loss that is a likelihood.
 
         Parameters
         ----------
@@ -184,8 +208,10 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         p : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        return self._outputs(X, as_mean=True)
+        p = self._outputs(X, as_mean=True)
+        return np.concatenate([1 - p, p], axis=1) if p.shape[1] == 1 else p
 
+    @available_if(_gives_probabilities)
     def predict_log_proba(self, X):
         """Logarithms of :meth:`predict_proba`.
 
@@ -203,7 +229,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
             return np.log(self.predict_proba(X))
 
     def predict(self, X):
-        """The most probable class.
+        """The most probable class, or that of the largest margin.
 
         Parameters
         ----------
@@ -215,5 +241,6 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         y : ndarray of shape (n_samples,)
             Labels.
         """
-        best = self._outputs(X, as_mean=False).argmax(axis=1)
-        return self.classes_[best]
+        eta = self._outputs(X, as_mean=False)
+        best = eta[:, 0] > 0 if eta.shape[1] == 1 else eta.argmax(axis=1)
+        return self.classes_[best.astype(int)]

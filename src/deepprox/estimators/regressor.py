@@ -1,4 +1,4 @@
-"""Regression: a Gaussian response, one or several."""
+"""Regression: a response of numbers, counts or positive amounts, one column or several."""
 
 from typing import ClassVar
 
@@ -14,21 +14,30 @@ class DeepRegressor(RegressorMixin, DeepBase):
     A response, of one or several columns, whose mean ``eta`` is a deep network of the inputs,
     ``z_l = W_l [1; reads_l]`` and ``reads_{l+1} = link_l(z_l)``, with exact zeros among its weights. It is
     fitted by splitting (ADMM) and then joining (proximal quasi-Newton), and ``solution_.certificate``
-    says how close to a stationary point it is. With one block it is the lasso, alpha for alpha.
+    says how close to a stationary point it is. With one block it is the lasso, alpha for alpha. Other losses
+    are for counts, positive amounts, quantiles and responses with outliers.
 
     Parameters
     ----------
     hidden_layer_sizes : tuple of int, default=(50,)
         Widths of the hidden layers; ``()`` is a linear model.
     link : str, Link, or one per hidden layer, default="relu"
-        What a hidden layer passes on: "identity", "sigmoid" (or "logistic"), "tanh", "relu",
-        "leaky_relu", "softplus", or an object from :mod:`deepprox.links` or of your own class.
+        What a hidden layer passes on: "relu", "tanh", "sigmoid", "softplus", "leaky_relu", "elu", "silu",
+        "gelu", "hard_sigmoid", "hard_tanh", "sine", "rbf", "identity"; of groups of units "softmax",
+        "log_sum_exp", "lp_norm", "max_pool"; or an object from :mod:`deepprox.links` or of your own class.
     loss : str or Loss, default="squared"
-        Negative log-likelihood of one observation, by name or as an object of :class:`deepprox.losses.Loss`.
+        "squared"; "huber" (``delta`` = 1.35 in the units of the response); "quantile" (the median);
+        "poisson", "negative_binomial" (dispersion 1) or "gamma" (shape 1), of mean ``exp(eta)``; or an object
+        from :mod:`deepprox.losses`, such as ``losses.Quantile(0.9)``, or of your own class. A
+        quantile has its kink rounded within a hundredth of the response's standard deviation, so that a
+        solution can be certified; ``losses.Quantile(0.9, width)`` sets another width, and 0, the exact
+        kink, needs ``join=False``.
     penalty : str, Penalty, or one per block, default="l1"
         "none", "l1" (or "lasso"), "l2" (or "ridge"), "elasticnet", "group_inputs" (whole inputs of a
-        block leave together), "group_units", "mcp", or an object from :mod:`deepprox.penalties` or of
-        your own class, which carries its own strength.
+        block leave together), "group_units", "sparse_group_inputs", "sparse_group_units", "mcp", "scad",
+        "l0", "bridge", "log_sum", "capped_l1", "max_norm", "nuclear", "student_t", "horseshoe",
+        "nonnegative", or an object from :mod:`deepprox.penalties` or of your own class, which carries its
+        own strength.
     alpha : float, default=1e-3
         Strength of a penalty given by name, on the scale of the mean loss: the same for any number of
         observations.
@@ -148,7 +157,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         return y[:, None] if self._one_column else y
 
     def predict(self, X):
-        """The expected response.
+        """The expected response, or its quantile where that is the loss.
 
         Parameters
         ----------

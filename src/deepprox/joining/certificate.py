@@ -34,9 +34,15 @@ class Flat(NamedTuple):
         """Its prox."""
         return ravel_pytree(self.problem.network.prox(self.unravel(v), step))[0]
 
+    @property
+    def smooth(self) -> bool:
+        """Whether all penalties are differentiable wherever no weight is zero."""
+        return all(block.penalty.smooth for block in self.problem.network.blocks)
+
     def kinked(self, w: Array) -> Array:
-        """Which weights have a kink of their penalty at zero: its prox keeps a small one there."""
-        return self.prox(jnp.full_like(w, 1e-8), jnp.ones((), w.dtype)) == 0
+        """Which weights their penalty holds at zero: its prox puts a small one of some sign there."""
+        one = jnp.ones((), w.dtype)
+        return (self.prox(jnp.full_like(w, 1e-8), one) == 0) | (self.prox(jnp.full_like(w, -1e-8), one) == 0)
 
     def residual(self, w: Array, gradient: Array, step: Array) -> Array:
         """``(w - prox(w - step g, step)) / step``: zero at a stationary point, and only there."""

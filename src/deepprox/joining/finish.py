@@ -84,7 +84,8 @@ def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array
         Z = kinks_.forward(problem, flat.unravel(w), slopes, riding, on_reads=nudge).Z
         return (problem.weight * problem.loss.value(Z[-1], problem.y)).sum(), Z
 
-    nudge = tuple(jnp.zeros_like(slope) for _, slope in slopes)
+    hidden = problem.network.blocks[:-1]
+    nudge = tuple(jnp.zeros((len(problem.X), block.link.width(block.size)), w.dtype) for block in hidden)
     (loss, Z), (gradient, upstream) = jax.value_and_grad(mean_loss, (0, 1), has_aux=True)(w, nudge)
     loss, gradient = problem.allsum((loss, gradient))
     residual = flat.residual(w, gradient, step)
@@ -173,7 +174,7 @@ def finish(
         free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2))
         if fresh or not np.isin(free, was).all():
             H, fresh = hessian(problem, W, slopes, free), True
-            step = 1 / np.abs(H.full).sum(1).max(initial=np.finfo(float).tiny)
+            step = 1 / np.abs(H.full).sum(1).max(initial=1.0)
             on_live = H.at(w[free] != 0).full
             strict = cholesky(on_live) is not None
             if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:
@@ -211,6 +212,8 @@ def certify(problem: Problem, W: Weights, slopes: Slopes, step: float, tol: floa
         return slopes, point  # its zeros are good as they are
     trial, at = list(slopes), point
     for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
+        if not idle.mask.any():
+            continue
         jump = np.where(idle.mask, np.asarray(at.upstream[l]) * (idle.right - idle.left), 0)
         if jump.any():
             held, slope = slopes[l]

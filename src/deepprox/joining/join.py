@@ -88,8 +88,9 @@ def settle(
     number of steps taken, and whether the weights are few enough for Newton.
     """
     at = look(problem, W, no_slopes(problem), 1.0)
+    smooth = all(block.penalty.smooth for block in problem.network.blocks)
     state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
-    tol_ = np.asarray(tol, state.w.dtype)
+    tol_ = np.asarray(tol if smooth else tol / 2, state.w.dtype)
     total, rate = 0, 0.0
     while total < budget:
         limit = np.int32(min(quasi_newton.CHUNK, budget - total))
@@ -101,8 +102,10 @@ def settle(
         rate = (before - float(state.objective)) / max(int(taken), 1)
         if taken < limit or bool(state.stalled):
             break
-        settled = rows["support_changed"].mean() < SETTLED or total >= PATIENCE
+        settled = smooth and (rows["support_changed"].mean() < SETTLED or total >= PATIENCE)
         if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
             break
     w = np.asarray(state.w)
-    return unravel(w, W), float(state.step), rate, total, bool(np.count_nonzero(w) <= FEW)
+    if not smooth:  # the prox-gradient point has the structure that the penalty asks for
+        w = np.asarray(look(problem, unravel(w, W), no_slopes(problem), float(state.step)).moved)
+    return unravel(w, W), float(state.step), rate, total, smooth and bool(np.count_nonzero(w) <= FEW)

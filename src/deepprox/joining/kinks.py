@@ -173,11 +173,15 @@ def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, 
         moves = ((reach > EDGE) | (w[:, 0] > 0)) & (weight[:, None] > 0)
         # entries that read nothing sit at their unit's bias, and move together
         alone = np.where(reach > 0, np.arange(len(reads))[:, None], -1)
-        for kink in block.link.kinks:
-            left, right = sides(block.link, kink, z.dtype)
+        if block.link.kinks:
+            at = np.asarray(block.link.kinks, z.dtype)
+            # an entry between two kinks is a candidate for the nearer one
+            nearer = np.abs(z[..., None] - at).argmin(-1).ravel()
+            slopes = np.array([sides(block.link, kink, z.dtype) for kink in block.link.kinks])
             entry = np.flatnonzero((up != 0) & moves)
+            left, right = slopes[nearer[entry]].T
             places = l, entry, first + entry % z.shape[1], alone.flat[entry]
-            columns = *places, (z - kink).flat[entry], left, right, up.flat[entry]
+            columns = *places, z.flat[entry] - at[nearer[entry]], left, right, up.flat[entry]
             tables.append(np.stack(np.broadcast_arrays(*columns)))
         reads, first = np.abs(np.asarray(block.link(Z[l]))), first + z.shape[1]
     table = np.concatenate(tables, axis=1)

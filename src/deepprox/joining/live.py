@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from deepprox.blocks import Dense
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
 
@@ -30,7 +32,8 @@ class Live(NamedTuple):
 
     def weights(self, l: int, n_out: int) -> np.ndarray:
         """Mask of the weights of block ``l`` between live places, biases included."""
-        units = self.reads[l + 1] if l + 1 < len(self.reads) else np.ones(n_out, bool)
+        after = self.reads[l + 1] if l + 1 < len(self.reads) else np.ones(n_out, bool)
+        units = after if after.size == n_out else np.ones(n_out, bool)  # a pooled unit is kept
         return units[:, None] & np.concatenate([[True], self.reads[l]])[None, :]
 
 
@@ -41,6 +44,8 @@ def canonical(network: Network, W: Weights) -> tuple[tuple[np.ndarray, ...], Liv
     while changed:
         changed = False
         for l, block in enumerate(network.blocks[:-1]):
+            if not block.link.elementwise:
+                continue  # what is read is not one unit's
             here, after = out[l], out[l + 1]
             feeds = (after[:, 1:] != 0).any(0)
             constant = feeds & ~(here[:, 1:] != 0).any(1)
@@ -64,12 +69,21 @@ class Part(NamedTuple):
     places: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]
 
+    @property
+    def all_of_it(self) -> bool:
+        """Whether the part is the whole."""
+        return tuple(len(place) for place in self.places) == self.sizes
+
     def take(self, W: Weights) -> Weights:
         """The weights of the part."""
+        if self.all_of_it:
+            return tuple(np.asarray(w) for w in W)
         return tuple(np.asarray(w)[grid] for w, grid in zip(W, self._grids()))
 
     def put(self, small: Weights) -> tuple[np.ndarray, ...]:
         """Whole weights: the part's in their places, zeros elsewhere."""
+        if self.all_of_it:
+            return tuple(np.asarray(w) for w in small)
         shapes = [(n_out, 1 + n_in) for n_in, n_out in zip(self.sizes, self.sizes[1:])]
         return tuple(_place(w, grid, shape) for w, grid, shape in zip(small, self._grids(), shapes))
 
@@ -108,11 +122,19 @@ def live_part(problem: Problem, live: Live) -> Part:
     another.
     """
     full = whole(problem)
+    if not all(_can_shrink(block) for block in problem.network.blocks):
+        return full
     places = (full.places[0], *(_fill(mask) for mask in live.reads[1:]), full.places[-1])
     if n_weights(full.sizes) <= SMALL or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
         return full
     blocks = tuple(replace(b, size=len(p)) for b, p in zip(problem.network.blocks, places[1:]))
     return Part(replace(problem, network=Network(blocks)), places, full.sizes)
+
+
+def _can_shrink(block: Dense) -> bool:
+    """Whether a block is the same with fewer units: not if units are grouped, or weights told apart."""
+    told_apart = any(np.ndim(leaf) for leaf in jax.tree.leaves(block.penalty))
+    return block.link.elementwise and block.penalty.any_shape and not told_apart
 
 
 def n_weights(sizes: Iterable[int]) -> int:

@@ -8,7 +8,8 @@ At ``w`` with gradient ``g`` of the loss, the descent residual ``r`` is
 A limited-memory BFGS direction is taken from ``r``; an entry that would change its sign stops at
 zero, exactly, where its penalty has a kink. For the lasso this is the orthant-wise method of Andrew
 and Gao (2007). When ``r`` vanishes and the prox still wants to move (a non-convex penalty can hold a
-weight that is better dropped), the step is the prox-gradient step itself.
+weight that is better dropped), the step is the prox-gradient step itself. A penalty with kinks elsewhere
+(the nuclear norm, a box) is left to :mod:`deepprox.joining.envelope`.
 """
 
 from functools import partial
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox.joining import envelope
 from deepprox.joining.certificate import Flat, certificate, flatten
 from deepprox.problem import Problem, Weights
 
@@ -141,7 +143,8 @@ def remember(
     n_pairs = jnp.where(given_up, 0, jnp.minimum(state.n_pairs + curved, MEMORY))
     # one over the largest curvature met: small enough for the prox-gradient map to descend
     met = (S * Y).sum(1) / jnp.maximum((Y**2).sum(1), jnp.finfo(w.dtype).tiny)
-    met = jnp.where(jnp.arange(MEMORY) < n_pairs, met, jnp.inf).min()
+    # and never above 1: with a longer one the prox would hide what a large weight still wants
+    met = jnp.where(jnp.arange(MEMORY) < n_pairs, jnp.minimum(met, 1.0), 1.0).min()
     step = jnp.where(n_pairs > 0, met, state.step)
     keep = lambda new, old: jnp.where(ok, new, old)  # noqa: E731
     w, gradient = keep(w, state.w), keep(gradient, state.gradient)
@@ -160,12 +163,46 @@ def remember(
     )
 
 
+def advance_envelope(flat: Flat, state: State) -> tuple[State, Array]:
+    """One trial on the envelope, and whether it was a step.
+
+    Where even the prox-gradient step is not, ``step`` was too long and halves.
+    """
+    w, step = state.w, state.step
+    began, R = envelope.envelope(flat, w, state.loss, state.gradient, step)
+    newest = (state.S[0] * state.Y[0]).sum() / jnp.maximum((state.Y[0] ** 2).sum(), jnp.finfo(w.dtype).tiny)
+    d = -inverse_hessian_times(state, R, jnp.where(state.n_pairs > 0, newest, step))
+    trial = envelope.trial_point(w, R, step, d, state.share)
+    loss, gradient = flat.loss_and_gradient(trial)
+    ended, R_ended = envelope.envelope(flat, trial, loss, gradient, step)
+    ok = envelope.is_lower(ended, began, R, step)
+    too_long = ~ok & (state.share <= envelope.SHORTEST)
+
+    s, y = trial - w, R_ended - R
+    curved = ok & (s @ y > 1e-10 * (s @ s))
+    keep = lambda new, old: jnp.where(ok, new, old)  # noqa: E731
+    R_kept = keep(R_ended, R)
+    return State(
+        w=keep(trial, w),
+        objective=keep(ended, began),
+        loss=keep(loss, state.loss),
+        gradient=keep(gradient, state.gradient),
+        S=jnp.where(curved, jnp.roll(state.S, 1, 0).at[0].set(s), state.S),
+        Y=jnp.where(curved, jnp.roll(state.Y, 1, 0).at[0].set(y), state.Y),
+        n_pairs=jnp.where(too_long, 0, jnp.minimum(state.n_pairs + curved, MEMORY)),
+        step=jnp.where(too_long, step / 2, step),
+        share=jnp.where(ok | too_long, 1.0, state.share / 2),
+        certificate=certificate(R_kept),
+        stalled=too_long & (step < jnp.finfo(w.dtype).eps),
+    ), ok
+
+
 def run(flat: Flat, state: State, tol: Array, limit: Array) -> tuple[State, Info, Array]:
     """Up to ``limit`` steps, a chunk at most; the history of those taken, and their number."""
 
     def body(carry: tuple) -> tuple:
         state, history, k = carry
-        after, ok = advance(flat, state)
+        after, ok = advance(flat, state) if flat.smooth else advance_envelope(flat, state)
         info = Info(
             after.objective,
             after.loss,
