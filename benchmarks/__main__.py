@@ -2,11 +2,11 @@
 
 import sys
 
-from benchmarks import certificates, cold, digits, envelopes, iris, one_block, starts
+from benchmarks import certificates, cold, digits, envelopes, iris, one_block, starts, width
 
 ALL = {
     module.__name__.split(".")[-1]: module
-    for module in (one_block, iris, digits, certificates, starts, cold, envelopes)
+    for module in (one_block, iris, digits, certificates, starts, cold, envelopes, width)
 }
 
 

@@ -11,7 +11,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From low to high. A module imports from its own layer's file or folder, or from a lower layer.
 LAYERS = [
     {"struct", "newton", "runtime"},
-    {"links", "losses", "penalties"},
+    {"activities", "links", "losses", "penalties"},
     {"blocks"},
     {"problem"},
     {"splitting", "joining"},

@@ -4,19 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepprox import links, losses, penalties
+    from deepprox import activities, links, losses, penalties
     from deepprox.estimators import DeepClassifier, DeepRegressor
 
     __version__: str
 
-__all__ = ["DeepClassifier", "DeepRegressor", "links", "losses", "penalties"]
+__all__ = ["DeepClassifier", "DeepRegressor", "activities", "links", "losses", "penalties"]
 
 
 def __getattr__(name: str) -> Any:
     # JAX and scikit-learn take most of a second each to import: they wait until a name asks for them.
     if name in ("DeepClassifier", "DeepRegressor"):
         return getattr(import_module("deepprox.estimators"), name)
-    if name in ("links", "losses", "penalties"):
+    if name in ("activities", "links", "losses", "penalties"):
         return import_module(f"deepprox.{name}")
     if name == "__version__":
         return import_module("importlib.metadata").version("deepprox")

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.activities import Activity
 from deepprox.links import Identity, Link
 from deepprox.penalties import Number, Penalty, Zero
 from deepprox.struct import static, struct
@@ -19,6 +20,12 @@ class Dense:
     link: Link = Identity()
     penalty: Penalty = Zero()
     penalize_bias: bool = static(default=False)
+    activity: Activity | None = None
+
+    def acts(self, z: Array, reads: Array) -> Array:
+        """What the activity is charged for."""
+        assert self.activity is not None
+        return z if self.activity.on == "z" else reads
 
     def init(self, rng: np.random.Generator, n_in: int) -> np.ndarray:
         """Glorot's uniform start, biases included, times the link's gain."""

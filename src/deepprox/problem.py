@@ -1,11 +1,11 @@
 """Network + data = problem: what is minimised, in one place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from deepprox.blocks import Dense
 from deepprox.losses import Loss
@@ -45,6 +45,21 @@ class Network:
             reads = block.link(Z[-1])
         return tuple(Z)
 
+    def activity(
+        self, Z: Sequence[Array], reads: Sequence[Array], weight: Array, majorised: bool = False
+    ) -> Any:
+        """What the hidden units are charged, or its majoriser, a square for every observation."""
+        total: Any = 0.0
+        for block, z, read in zip(self.blocks[:-1], Z, reads):
+            if block.activity is not None:
+                A = block.acts(z, read)
+                if majorised:
+                    bend = lax.stop_gradient(block.activity.curvature(A, weight))
+                    total += (weight[:, None] * bend * A**2).sum() / 2
+                else:
+                    total += block.activity.value(A, weight)
+        return total
+
     def penalty(self, W: Weights) -> Array:
         """``sum_l penalty_l(W_l)``."""
         return sum(block.value(w) for block, w in zip(self.blocks, W))  # type: ignore[return-value]
@@ -69,10 +84,18 @@ class Problem:
     weight: Any
     allsum: Callable[[Any], Any] = static(default=same)
 
-    def mean_loss(self, W: Weights) -> Array:
-        """The smooth part of the objective (this device's observations)."""
-        eta = self.network.forward(W, self.X)[-1]
+    def data_loss(self, eta: Array) -> Array:
+        """The mean loss (this device's observations)."""
         return (self.weight * self.loss.value(eta, self.y)).sum()
+
+    def mean_loss(self, W: Weights) -> Array:
+        """The smooth part of the objective: the mean loss and what the activities add to it."""
+        Z = self.network.forward(W, self.X)
+        return self.data_loss(Z[-1]) + self.network.activity(Z, self.reads(Z)[1:], self.weight)
+
+    def reads(self, Z: Sequence[Array]) -> list[Array]:
+        """What every block reads."""
+        return [self.X, *(block.link(z) for block, z in zip(self.network.blocks[:-1], Z))]
 
     def loss_and_gradient(self, W: Weights) -> tuple[Array, Weights]:
         """The smooth part and its gradient over all observations."""

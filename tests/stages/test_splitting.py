@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 
 from deepprox import losses, penalties
+from deepprox.activities import ActivityGroup, ActivityL1
+from deepprox.problem import Network
 from deepprox.solve import allowed
 from deepprox.splitting import admm, state
 from deepprox.splitting.continuation import automatic_rho, grow
@@ -39,7 +41,19 @@ CASES = [*product([row.link for row in [*LINKS, *GROUP_LINKS]], [penalties.L1(0.
 
 @pytest.mark.parametrize(("link", "penalty"), CASES, ids=str)
 def test_no_step_raises_the_lagrangian(link, penalty):
-    posed, W = problem(link, penalty, hidden=(6, 6))
+    descends_from_anywhere(*problem(link, penalty, hidden=(6, 6)))
+
+
+@pytest.mark.parametrize("on", ["reads", "z"])
+@pytest.mark.parametrize("kind", [ActivityL1, ActivityGroup])
+def test_no_step_raises_the_lagrangian_with_an_activity(kind, on):
+    posed, W = problem(hidden=(6, 6))
+    first, second, last = posed.network.blocks
+    blocks = replace(first, activity=kind(0.1, on)), replace(second, activity=kind(0.02, on)), last
+    descends_from_anywhere(replace(posed, network=Network(blocks)), W)
+
+
+def descends_from_anywhere(posed, W):
     W = tuple(allowed(block, w) for block, w in zip(posed.network.blocks, W))
 
     @jax.jit

@@ -47,6 +47,7 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         penalty,
         alpha,
         penalize_bias,
+        activity,
         splits,
         join,
         rho,
@@ -65,6 +66,7 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         self.penalty = penalty
         self.alpha = alpha
         self.penalize_bias = penalize_bias
+        self.activity = activity
         self.splits = splits
         self.join = join
         self.rho = rho

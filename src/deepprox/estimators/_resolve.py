@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from deepprox import links
+from deepprox.activities import Activity
 from deepprox.blocks import Dense
 from deepprox.links import Link
 from deepprox.losses import (
@@ -126,19 +127,21 @@ PENALTIES: Mapping[str, Callable[[float], Penalty]] = {
 
 
 def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.dtype) -> Network:
-    """Blocks from ``hidden_layer_sizes``, ``link``, ``penalty``, ``alpha`` and ``penalize_bias``."""
+    """Blocks from sizes, links, penalties with their strength, activities, and ``penalize_bias``."""
     sizes = (*resolve_sizes(params["hidden_layer_sizes"]), n_out)
     hidden = resolve_links(params["link"], len(sizes) - 1)
     penalties = resolve_penalties(params["penalty"], params["alpha"], len(sizes))
     blocks, width = [], n_in
-    for size, link, penalty in zip(sizes, (*hidden, links.Identity()), penalties):
+    activities = (*resolve_activities(params["activity"], len(sizes) - 1), None)
+    for size, link, penalty, activity in zip(sizes, (*hidden, links.Identity()), penalties, activities):
         link, penalty = as_arrays(link, dtype), as_arrays(penalty, dtype)
         weights = jax.ShapeDtypeStruct((size, width + bool(params["penalize_bias"])), dtype)
         _rehearse(penalty, penalty.value, weights, ())
         _rehearse(penalty, lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype)), weights, weights.shape)
         width = link.width(size)
         _rehearse(link, link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
-        blocks.append(Dense(size, link, penalty, bool(params["penalize_bias"])))
+        activity = None if activity is None else as_arrays(activity, dtype)
+        blocks.append(Dense(size, link, penalty, bool(params["penalize_bias"]), activity))
     return Network(tuple(blocks))
 
 
@@ -169,6 +172,21 @@ def peek_loss(loss: Any, known: Mapping[str, Callable[[], Loss]]) -> Loss | None
     if isinstance(loss, str):
         return known[loss]() if loss in known else None
     return loss if isinstance(loss, Loss) else None
+
+
+def resolve_activities(activity: Any, n_hidden: int) -> tuple[Activity | None, ...]:
+    """One activity, or None, for each hidden layer."""
+    each = _spread(activity, n_hidden, "activity", "hidden layer")
+    for one in each:
+        if one is not None and not isinstance(one, Activity):
+            raise TypeError(
+                f"activity must be None or an instance of deepprox.activities.Activity, got {one!r}."
+            )
+        if one is not None and one.on not in ("reads", "z"):
+            raise ValueError(f"on must be 'reads' or 'z', got {one.on!r} in {one!r}.")
+        if one is not None and not np.all(np.asarray(getattr(one, "alpha", 0.0)) >= 0):
+            raise ValueError(f"The strength of an activity must be at least 0, got {one!r}.")
+    return each
 
 
 def resolve_loss(

@@ -43,6 +43,9 @@ class DeepRegressor(RegressorMixin, DeepBase):
         observations.
     penalize_bias : bool, default=False
         Whether biases are penalised like other weights.
+    activity : Activity, or one per hidden layer, default=None
+        A charge for what hidden units do, from :mod:`deepprox.activities`: ``ActivityL1(0.01)`` for few
+        active units at each observation, ``ActivityGroup(0.01)`` for few active units in all.
     splits : {"all", "none"}, default="all"
         Whether the fit begins with the split phase, or goes straight to the join phase.
     join : bool, default=True
@@ -115,6 +118,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         penalty="l1",
         alpha=DEFAULT_ALPHA,
         penalize_bias=False,
+        activity=None,
         splits="all",
         join=True,
         rho="auto",
@@ -134,6 +138,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
             penalty=penalty,
             alpha=alpha,
             penalize_bias=penalize_bias,
+            activity=activity,
             splits=splits,
             join=join,
             rho=rho,

@@ -60,6 +60,11 @@ def certificate(residual: Array) -> Array:
     return jnp.abs(residual).max()
 
 
+def bounded(step: float, dtype: Any) -> float:
+    """The step, neither so short that rounding hides a residual nor so long that a large weight does."""
+    return min(max(step, float(np.finfo(dtype).eps) ** (1 / 3)), 1.0)
+
+
 def ravel(W: Weights) -> np.ndarray:
     """The vector of all weights, on the host."""
     return np.concatenate([np.asarray(w).ravel() for w in W])

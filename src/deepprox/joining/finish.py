@@ -20,7 +20,7 @@ from jax import Array
 
 from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
-from deepprox.joining.certificate import certificate, flatten, ravel, unravel
+from deepprox.joining.certificate import bounded, certificate, flatten, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import Kinks, Slopes, no_slopes
 from deepprox.problem import Problem, Weights
@@ -80,17 +80,18 @@ def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array
     w, flat = flatten(problem, W)
     riding = jnp.broadcast_to(ride, (problem.X.shape[0], 1))
 
-    def mean_loss(w: Array, nudge: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-        Z = kinks_.forward(problem, flat.unravel(w), slopes, riding, on_reads=nudge).Z
-        return (problem.weight * problem.loss.value(Z[-1], problem.y)).sum(), Z
+    def mean_loss(w: Array, nudge: tuple[Array, ...]) -> tuple[Array, tuple]:
+        at = kinks_.forward(problem, flat.unravel(w), slopes, riding, on_reads=nudge)
+        loss = problem.data_loss(at.Z[-1])
+        return loss + problem.network.activity(at.Z, at.reads[1:], problem.weight), (loss, at.Z)
 
     hidden = problem.network.blocks[:-1]
     nudge = tuple(jnp.zeros((len(problem.X), block.link.width(block.size)), w.dtype) for block in hidden)
-    (loss, Z), (gradient, upstream) = jax.value_and_grad(mean_loss, (0, 1), has_aux=True)(w, nudge)
-    loss, gradient = problem.allsum((loss, gradient))
+    (smooth, (loss, Z)), (gradient, upstream) = jax.value_and_grad(mean_loss, (0, 1), has_aux=True)(w, nudge)
+    smooth, loss, gradient = problem.allsum((smooth, loss, gradient))
     residual = flat.residual(w, gradient, step)
     return Point(
-        objective=loss + flat.penalty(w),
+        objective=smooth + flat.penalty(w),
         loss=loss,
         gradient=gradient,
         penalty_gradient=flat.penalty_gradient(w),
@@ -174,7 +175,7 @@ def finish(
         free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2))
         if fresh or not np.isin(free, was).all():
             H, fresh = hessian(problem, W, slopes, free), True
-            step = 1 / np.abs(H.full).sum(1).max(initial=1.0)
+            step = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
             on_live = H.at(w[free] != 0).full
             strict = cholesky(on_live) is not None
             if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:

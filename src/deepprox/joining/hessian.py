@@ -52,7 +52,9 @@ def _unit_derivatives(problem: Problem, W: Weights, slopes: Slopes, units: Array
         shifts = jnp.split(shift.T, np.cumsum(sizes)[:-1], axis=1)
         at = kinks_.forward(problem, W, slopes, nobody, on_z=shifts)
         features = [block.features(r).T for block, r in zip(problem.network.blocks, at.reads)]
-        return (problem.weight * problem.loss.value(at.Z[-1], problem.y)).sum(), jnp.concatenate(features)
+        # the majoriser: an activity may tie observations together
+        acts = problem.network.activity(at.Z, at.reads[1:], problem.weight, majorised=True)
+        return problem.data_loss(at.Z[-1]) + acts, jnp.concatenate(features)
 
     still = jnp.zeros((sum(sizes), problem.X.shape[0]), problem.X.dtype)
     (g, F), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)

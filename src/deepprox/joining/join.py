@@ -7,7 +7,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from deepprox.joining import quasi_newton
-from deepprox.joining.certificate import ravel, unravel
+from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import Point, certify, finish, look
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import Live, canonical, live_part, whole
@@ -108,4 +108,10 @@ def settle(
     w = np.asarray(state.w)
     if not smooth:  # the prox-gradient point has the structure that the penalty asks for
         w = np.asarray(look(problem, unravel(w, W), no_slopes(problem), float(state.step)).moved)
-    return unravel(w, W), float(state.step), rate, total, smooth and bool(np.count_nonzero(w) <= FEW)
+    return (
+        unravel(w, W),
+        bounded(float(state.step), w.dtype),
+        rate,
+        total,
+        smooth and bool(np.count_nonzero(w) <= FEW),
+    )

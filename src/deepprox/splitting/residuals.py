@@ -21,7 +21,8 @@ def measure(problem: Problem, state: State, F: list[Array], fits: list[Array], W
         dual += (weight * (rho * (f @ (w - w_old).T)) ** 2).sum()
         primal_scale += (weight * jnp.maximum(z**2, fit**2)).sum()
         dual_scale += (weight * (rho * u) ** 2).sum()
-    split_loss = (problem.weight * problem.loss.value(state.Z[-1], problem.y)).sum()
+    acts = problem.network.activity(state.Z, problem.reads(state.Z)[1:], problem.weight)
+    split_loss = problem.data_loss(state.Z[-1]) + acts
     sums = (primal, dual, primal_scale, dual_scale), split_loss, problem.mean_loss(state.W)
     squares, split_loss, loss = problem.allsum(sums)
     primal, dual, primal_scale, dual_scale = (jnp.sqrt(square) for square in squares)

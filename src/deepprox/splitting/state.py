@@ -53,4 +53,5 @@ def lagrangian(problem: Problem, state: State) -> Array:
     total = problem.loss.value(Z[-1], problem.y)
     for f, w, z, u, r in zip(features(problem, Z), W, Z, U, rho, strict=True):
         total += (r / 2 * ((z - f @ w.T + u) ** 2 - u**2)).sum(-1)
-    return problem.allsum((problem.weight * total).sum()) + problem.network.penalty(W)
+    acts = problem.network.activity(Z, problem.reads(Z)[1:], problem.weight)
+    return problem.allsum((problem.weight * total).sum() + acts) + problem.network.penalty(W)

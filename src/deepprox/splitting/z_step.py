@@ -7,12 +7,16 @@ From the output to the input, so that the response reaches the first block in on
 
 with ``xi = z_{l+1} + u_{l+1} - b_{l+1}`` and ``c = W_l f_l - u_l``. The second is majorised in
 ``a = link(z)`` by a diagonal ``D >= W'W``, which leaves one scalar problem for every unit and
-observation: ``link.pull``. No line search, no derivative at a kink, never an ascent.
+observation: ``link.pull``. An activity is majorised by a square and joins it. No line search, no
+derivative at a kink, never an ascent.
 """
+
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
 
+from deepprox.activities import Activity
 from deepprox.links import Link
 from deepprox.problem import Problem
 from deepprox.splitting.state import State
@@ -29,14 +33,30 @@ def z_step(problem: Problem, state: State, inner: int, newton: int) -> tuple[Arr
             Z[l] = problem.loss.prox(c, problem.y, 1 / rho[l], Z[l], newton)
         else:
             xi = Z[l + 1] + U[l + 1] - W[l + 1][:, 0]
-            Z[l] = hidden(blocks[l].link, Z[l], c, xi, W[l + 1][:, 1:], rho[l + 1] / rho[l], (inner, newton))
+            acts = Acts(blocks[l].activity, problem.weight, rho[l])
+            ratio = rho[l + 1] / rho[l]
+            Z[l] = hidden(blocks[l].link, Z[l], c, xi, W[l + 1][:, 1:], ratio, acts, (inner, newton))
     return tuple(Z)
 
 
+class Acts(NamedTuple):
+    """The activity of a block and what its charge is weighed with."""
+
+    activity: Activity | None
+    weight: Array
+    rho: Array
+
+    def curvature(self, on: str, A: Array) -> Array:
+        """The curvature of its majoriser at ``A``, in units of the constraint; 0 if it is not on that."""
+        if self.activity is None or self.activity.on != on:
+            return jnp.zeros((), A.dtype)
+        return self.activity.curvature(A, self.weight) / self.rho
+
+
 def hidden(
-    link: Link, z: Array, c: Array, xi: Array, W: Array, ratio: Array, steps: tuple[int, int]
+    link: Link, z: Array, c: Array, xi: Array, W: Array, ratio: Array, acts: Acts, steps: tuple[int, int]
 ) -> Array:
-    """``argmin_z ratio/2 |xi - W link(z)|^2 + |z - c|^2 / 2`` by majorisation."""
+    """``argmin_z ratio/2 |xi - W link(z)|^2 + |z - c|^2 / 2 + activity / rho`` by majorisation."""
     inner, newton = steps
     gram = W.T @ W
     diagonal = jnp.abs(gram).sum(0)
@@ -45,7 +65,10 @@ def hidden(
 
     def majorise(_: int, z: Array) -> Array:
         a = link(z)
-        q = a + (target - a @ gram) / safe
-        return link.pull(c, q, ratio * diagonal, z, newton)
+        q, kappa = a + (target - a @ gram) / safe, ratio * diagonal
+        on_reads, on_z = acts.curvature("reads", a), acts.curvature("z", z)
+        both = kappa + on_reads
+        q = jnp.where(both > 0, kappa * q / jnp.where(both > 0, both, 1.0), q)
+        return link.pull(c / (1 + on_z), q, both / (1 + on_z), z, newton)
 
     return lax.fori_loop(0, inner, majorise, z)
