@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from deepprox.newton import descend
@@ -42,9 +43,9 @@ class Loss(ABC):
     def mean(self, eta: Array) -> Array:
         """Expected response given ``eta``: the prediction."""
 
-    def takes(self, y: Array) -> Array:
+    def takes(self, y: np.ndarray) -> np.ndarray:
         """Which entries of a response this loss can take."""
-        return jnp.isfinite(y)
+        return np.isfinite(y)
 
     def inverse_mean(self, mu: Array) -> Array:
         """The ``eta`` whose ``mean`` is ``mu``, where a fit starts; zero unless a loss says better."""
@@ -164,7 +165,7 @@ class Logistic(_Separable):
         mu = jnp.clip(mu, 1e-8, 1 - 1e-8)
         return jnp.log(mu) - jnp.log1p(-mu)
 
-    def takes(self, y: Array) -> Array:
+    def takes(self, y: np.ndarray) -> np.ndarray:
         return (y >= 0) & (y <= 1)
 
 
@@ -195,7 +196,7 @@ class Hinge(_Separable):
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.where(mu > 0.5, 1.0, -1.0).astype(mu.dtype)
 
-    def takes(self, y: Array) -> Array:
+    def takes(self, y: np.ndarray) -> np.ndarray:
         return (y == 0) | (y == 1)
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
@@ -223,7 +224,7 @@ class SquaredHinge(_Separable):
     def inverse_mean(self, mu: Array) -> Array:
         return 2 * mu - 1
 
-    def takes(self, y: Array) -> Array:
+    def takes(self, y: np.ndarray) -> np.ndarray:
         return (y == 0) | (y == 1)
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
@@ -312,7 +313,7 @@ class Poisson(_Separable):
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.log(jnp.maximum(mu, 1e-8))
 
-    def takes(self, y: Array) -> Array:
+    def takes(self, y: np.ndarray) -> np.ndarray:
         return y >= 0
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
@@ -341,7 +342,7 @@ class NegativeBinomial(_Separable):
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.log(jnp.maximum(mu, 1e-8))
 
-    def takes(self, y: Array) -> Array:
+    def takes(self, y: np.ndarray) -> np.ndarray:
         return y >= 0
 
 
@@ -365,7 +366,7 @@ class Gamma(_Separable):
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.log(jnp.maximum(mu, 1e-8))
 
-    def takes(self, y: Array) -> Array:
+    def takes(self, y: np.ndarray) -> np.ndarray:
         return y > 0
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:

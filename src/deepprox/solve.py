@@ -22,7 +22,7 @@ from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
-SCOUT = 200  # quasi-Newton steps of every start, at most, before the best goes on alone
+SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
 Watch = Callable[[dict[str, Any]], None]
@@ -93,7 +93,7 @@ def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]
     for W in starts:
         W[-1][:, 0] = level
-    return [tuple(allowed(b, w.astype(y.dtype)) for b, w in zip(problem.network.blocks, W)) for W in starts]
+    return [tuple(w.astype(y.dtype) for w in W) for W in starts]
 
 
 def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
@@ -159,6 +159,8 @@ class Diary:
 def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None) -> Solution:
     """Split, then join, from one or many starting weights."""
     diary, emptied, dtype = Diary(len(starts), watch), 0, starts[0][0].dtype
+    if not np.isfinite(float(look(problem, starts[0], no_slopes(problem), 1.0).objective)):
+        starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
     if options.join:
         # many starts look for the way in single precision; the best of them goes it in full
         rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)

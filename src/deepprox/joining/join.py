@@ -100,7 +100,7 @@ def settle(
         note("join", [dict(zip(rows, row)) for row in zip(*(column.tolist() for column in rows.values()))])
         total += int(taken)
         rate = (before - float(state.objective)) / max(int(taken), 1)
-        if taken < limit or bool(state.stalled):
+        if int(taken) < limit or bool(state.stalled):
             break
         settled = smooth and (rows["support_changed"].mean() < SETTLED or total >= PATIENCE)
         if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
