@@ -11,10 +11,10 @@ iris: $(VENV)/.installed
 	$(PY) examples/iris.py
 
 test: $(VENV)/.installed
-	$(PY) -m pytest -q
+	$(PY) -m pytest -q -n auto
 
 test-all: $(VENV)/.installed
-	$(PY) -m pytest -q -m ""
+	$(PY) -m pytest -q -n auto -m ""
 
 lint: $(VENV)/.installed
 	$(PY) -m ruff check .

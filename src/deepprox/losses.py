@@ -10,7 +10,8 @@ survival times fit as :class:`Poisson` (piecewise exponential) or :class:`Logist
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +44,9 @@ class Loss(ABC):
     def mean(self, eta: Array) -> Array:
         """Expected response given ``eta``: the prediction."""
 
+    def check(self) -> None:  # noqa: B027
+        """Raise one sentence if a parameter is out of its range; asked once, before a fit."""
+
     def takes(self, y: np.ndarray) -> np.ndarray:
         """Which entries of a response this loss can take."""
         return np.isfinite(y)
@@ -70,6 +74,13 @@ class Loss(ABC):
             return eta - jnp.linalg.solve(system, slope[:, :, None])[:, :, 0]
 
         return descend(merit, propose, eta, steps)
+
+
+def _need(loss: Loss, name: str, words: str, holds: Callable[[np.ndarray], Any]) -> None:
+    """One sentence about a parameter that is out of its range."""
+    number = np.asarray(getattr(loss, name))
+    if not np.all(holds(number)):
+        raise ValueError(f"The {name} of the loss {type(loss).__name__} must be {words}, got {number}.")
 
 
 class _Separable(Loss):
@@ -185,6 +196,10 @@ class Hinge(_Separable):
     binary: ClassVar[bool] = True
     responses: ClassVar[str] = "the numbers 0 and 1"
 
+    def check(self) -> None:
+        """A width is a length."""
+        _need(self, "width", "at least 0", lambda width: width >= 0)
+
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
         return _plus(1 - (2 * y - 1) * eta, self.width)
@@ -244,6 +259,10 @@ class Huber(_Separable):
     delta: float = 1.35
     likelihood: ClassVar[bool] = False
 
+    def check(self) -> None:
+        """Somewhere the parabola ends."""
+        _need(self, "delta", "positive", lambda delta: delta > 0)
+
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
         r = eta - y
@@ -276,6 +295,11 @@ class Quantile(_Separable):
     width: float | None = None
     likelihood: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
+
+    def check(self) -> None:
+        """A level is a probability, a width a length."""
+        _need(self, "q", "between 0 and 1", lambda q: (q > 0) & (q < 1))
+        _need(self, "width", "at least 0", lambda width: width >= 0)
 
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
@@ -332,6 +356,10 @@ class NegativeBinomial(_Separable):
     dispersion: float = 1.0
     responses: ClassVar[str] = "numbers of at least 0"
 
+    def check(self) -> None:
+        """Without dispersion it is Poisson's."""
+        _need(self, "dispersion", "positive", lambda dispersion: dispersion > 0)
+
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
         return (y + 1 / self.dispersion) * jax.nn.softplus(eta + jnp.log(self.dispersion)) - y * eta
@@ -355,6 +383,10 @@ class Gamma(_Separable):
 
     shape: float = 1.0
     responses: ClassVar[str] = "positive numbers"
+
+    def check(self) -> None:
+        """A shape is positive."""
+        _need(self, "shape", "positive", lambda shape: shape > 0)
 
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""

@@ -90,14 +90,6 @@ REGRESSION_LOSSES: Mapping[str, Callable[[], Loss]] = {
     "negative_binomial": NegativeBinomial,
     "gamma": Gamma,
 }
-LOSS_NUMBERS: Mapping[tuple[type[Loss], str], tuple[str, Callable[[np.ndarray], Any]]] = {
-    (Hinge, "width"): ("at least 0", lambda width: width >= 0),
-    (Huber, "delta"): ("positive", lambda delta: delta > 0),
-    (Quantile, "q"): ("between 0 and 1", lambda q: (q > 0) & (q < 1)),
-    (Quantile, "width"): ("at least 0", lambda width: width >= 0),
-    (NegativeBinomial, "dispersion"): ("positive", lambda dispersion: dispersion > 0),
-    (Gamma, "shape"): ("positive", lambda shape: shape > 0),
-}
 ROUNDING = 0.01  # half width of a rounded kink, as a share of a margin or of the response's deviation
 
 PENALTIES: Mapping[str, Callable[[float], Penalty]] = {
@@ -202,9 +194,7 @@ def resolve_loss(
     if not found.smooth and getattr(found, "width", 0.0) is None:
         found = replace(found, width=ROUNDING * (1.0 if found.binary else _deviation(Y, weight)))
     found = as_arrays(found, dtype)
-    for (cls, name), (words, holds) in LOSS_NUMBERS.items():
-        if type(found) is cls and not np.all(holds(number := np.asarray(getattr(found, name)))):
-            raise ValueError(f"The {name} of the loss {cls.__name__} must be {words}, got {number}.")
+    found.check()
     if join and not found.smooth and not np.all(np.asarray(getattr(found, "width", 0.0)) > 0):
         raise ValueError(
             f"loss={loss!r} has exact kinks, where the join phase cannot certify a solution: leave out the "
