@@ -169,7 +169,7 @@ def finish(
     strict, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
     slopes, point = certify(problem, W, slopes, step, aim)
-    n_held, nearest = 0, (float(point.certificate), W, slopes, 0)
+    n_held, nearest = 0, (float(point.certificate), W, slopes, 0, float(point.objective))
     while float(point.certificate) > aim and len(steps) < min(MAX_STEPS, budget):
         w, was = ravel(W), free
         free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2))
@@ -199,9 +199,11 @@ def finish(
         if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - 1e-12):
             break
         if row[2] < nearest[0]:
-            nearest = row[2], W, slopes, n_held
-    end = float(point.certificate), W, slopes, n_held
-    certificate, W, slopes, n_held = nearest if nearest[0] <= tol < end[0] else end
+            nearest = row[2], W, slopes, n_held, row[0]
+    end = float(point.certificate), W, slopes, n_held, float(point.objective)
+    # where the steps found their way out of a flat saddle, they are to go on
+    back = nearest[0] <= tol < end[0] and nearest[-1] <= end[-1] + 1e-9 * abs(end[-1])
+    certificate, W, slopes, n_held, _ = nearest if back else end
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps)
 
 
