@@ -52,7 +52,14 @@ ONE_BLOCK = [
 ]
 
 
-@pytest.mark.parametrize("penalty", [*DEEP, *ONE_BLOCK], ids=lambda penalty: str(penalty)[:40])
+QUICK = (penalties.L1, penalties.GroupL2, penalties.Bridge, penalties.MaxNorm, penalties.Nuclear)
+EVERY = [
+    pytest.param(one, marks=[] if isinstance(one, QUICK) or one in ONE_BLOCK[:-1] else pytest.mark.slow)
+    for one in [*DEEP, *ONE_BLOCK]
+]
+
+
+@pytest.mark.parametrize("penalty", EVERY, ids=lambda penalty: str(penalty)[:40])
 def test_every_penalty_ends_certified(penalty):
     deep = any(penalty is one for one in DEEP)
     loss, hidden = (losses.Softmax(), (6, 4)) if deep else (losses.Squared(), ())
