@@ -39,7 +39,7 @@ def main() -> None:
             rows.append([
                 f"{name} {hidden} {link}, start {seed}", loose.solution_.status, loose.solution_.certificate,
                 tight.solution_.status, tight.solution_.certificate, str(loose.solution_.n_held),
-                str(same), show.met(honest and (same or not both)),
+                str(same), show.met(honest and both and same),
             ])  # fmt: skip
     columns = ["", "tol 1e-6", "certificate", "tol 1e-8", "certificate", "held at kinks", "same zeros", ""]
     show.table("Certificates, default settings (biases free)", columns, rows)

@@ -78,7 +78,9 @@ def main() -> None:
         fits = [fit(hidden, link, split, seed) for seed in SEEDS]
         seconds = [s for _, s in fits]
         objectives = [model.objective_ * n for model, _ in fits]
-        model, own = fits[int(np.argmin(objectives))]
+        model, _ = fits[int(np.argmin(objectives))]
+        # of the starts that tie for the best, the median time: rounding must not choose the fastest
+        own = float(np.median([s for s, o in zip(seconds, objectives) if o <= 1.0001 * min(objectives)]))
         peers = [l_bfgs_b(model, split, min(objectives), seed) for seed in (0, 1)]
         share = 100 * model.n_nonzero_ / sum(w.size for w in model._W)
         accuracy = 100 * model.score(split.X_test, split.y_test)

@@ -166,6 +166,7 @@ def finish(
     """
     steps: list[Step] = []
     damping, fresh, slow, free = 0.0, True, False, np.zeros(0, int)
+    charged = any(block.activity is not None for block in problem.network.blocks)
     strict, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
     slopes, point = certify(problem, W, slopes, step, aim)
@@ -177,7 +178,8 @@ def finish(
             H, fresh = hessian(problem, W, slopes, free), True
             step = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
             on_live = H.at(w[free] != 0).full
-            strict = cholesky(on_live) is not None
+            # an activity is here with its majoriser, which says nothing about a minimum
+            strict = None if charged else cholesky(on_live) is not None
             if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
