@@ -5,10 +5,10 @@ PY := $(VENV)/bin/python
 PYTHONS ?= python3.13 python3.12 python3.11 python3
 
 .DEFAULT_GOAL := test
-.PHONY: iris test test-all lint bench
+.PHONY: iris test test-all lint bench peers
 
 iris: $(VENV)/.installed
-	$(PY) examples/iris.py
+	$(PY) -m deepprox.applications.iris --splits 20 --out build/iris
 
 test: $(VENV)/.installed
 	$(PY) -m pytest -q -n auto
@@ -23,6 +23,8 @@ lint: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(PY) -m benchmarks
+
+peers: .venv-peers/.installed
 
 $(PY):
 	@for python in $(PYTHONS); do \
@@ -41,4 +43,10 @@ $(PY):
 
 $(VENV)/.installed: pyproject.toml | $(PY)
 	$(PY) -m pip install -q -e '.[dev]'
+	@touch $@
+
+# What deepprox is measured against, in an environment of its own.
+.venv-peers/.installed: | $(PY)
+	$(PY) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install -q lassonet==0.0.21 torch==2.13.0 scikit-learn
 	@touch $@

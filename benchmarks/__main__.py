@@ -2,11 +2,41 @@
 
 import sys
 
-from benchmarks import certificates, cold, digits, envelopes, iris, one_block, starts, width
+from benchmarks import (
+    barriers,
+    certificates,
+    cold,
+    degrees_of_freedom,
+    digits,
+    envelopes,
+    iris,
+    one_block,
+    paths,
+    splits,
+    starts,
+    support,
+    sure,
+    width,
+)
 
 ALL = {
     module.__name__.split(".")[-1]: module
-    for module in (one_block, iris, digits, certificates, starts, cold, envelopes, width)
+    for module in (
+        one_block,
+        iris,
+        digits,
+        certificates,
+        starts,
+        cold,
+        envelopes,
+        barriers,
+        splits,
+        width,
+        degrees_of_freedom,
+        sure,
+        paths,
+        support,
+    )
 }
 
 

@@ -16,9 +16,15 @@ LAYERS = [
     {"problem"},
     {"splitting", "joining"},
     {"solve"},
-    {"path", "selection", "posterior"},
-    {"report", "plotting"},
+    {"statistics"},
+    {"pruned"},
+    {"plotting", "saving", "tables", "export"},
+    {"report"},
+    {"posterior"},
     {"estimators"},
+    {"selection"},
+    {"loading"},
+    {"applications"},
     {"cli"},
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}

@@ -6,16 +6,54 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deepprox import activities, links, losses, penalties
     from deepprox.estimators import DeepClassifier, DeepRegressor
+    from deepprox.loading import load
+    from deepprox.selection import (
+        DeepClassifierCV,
+        DeepClassifierIC,
+        DeepRegressorCV,
+        DeepRegressorIC,
+        compare,
+        path,
+        stability_selection,
+    )
 
     __version__: str
 
-__all__ = ["DeepClassifier", "DeepRegressor", "activities", "links", "losses", "penalties"]
+SELECTION = (
+    "DeepClassifierCV",
+    "DeepClassifierIC",
+    "DeepRegressorCV",
+    "DeepRegressorIC",
+    "compare",
+    "path",
+    "stability_selection",
+)
+__all__ = [
+    "DeepClassifier",
+    "DeepClassifierCV",
+    "DeepClassifierIC",
+    "DeepRegressor",
+    "DeepRegressorCV",
+    "DeepRegressorIC",
+    "activities",
+    "compare",
+    "links",
+    "load",
+    "losses",
+    "path",
+    "penalties",
+    "stability_selection",
+]
 
 
 def __getattr__(name: str) -> Any:
     # JAX and scikit-learn take most of a second each to import: they wait until a name asks for them.
     if name in ("DeepClassifier", "DeepRegressor"):
         return getattr(import_module("deepprox.estimators"), name)
+    if name == "load":
+        return import_module("deepprox.loading").load
+    if name in SELECTION:
+        return getattr(import_module("deepprox.selection"), name)
     if name in ("activities", "links", "losses", "penalties"):
         return import_module(f"deepprox.{name}")
     if name == "__version__":

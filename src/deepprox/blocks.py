@@ -4,7 +4,7 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from deepprox.activities import Activity
 from deepprox.links import Identity, Link
@@ -23,9 +23,18 @@ class Dense:
     activity: Activity | None = None
 
     def acts(self, z: Array, reads: Array) -> Array:
-        """What the activity is charged for."""
+        """What the activity is charged for.
+
+        Its charge may have a kink at zero. What is exactly there has no slope if it can go either way: a
+        silent unit stays silent. What is never negative has that of the right side.
+        """
         assert self.activity is not None
-        return z if self.activity.on == "z" else reads
+        A, signed = (z, True) if self.activity.on == "z" else (reads, self._goes_both_ways())
+        return jnp.where((A == 0) & signed, lax.stop_gradient(A), A)
+
+    def _goes_both_ways(self) -> Array | bool:
+        """Whether what is read of a unit may be negative."""
+        return self.link.elementwise and self.link(-jnp.ones(())) < 0
 
     def init(self, rng: np.random.Generator, n_in: int) -> np.ndarray:
         """Glorot's uniform start, biases included, times the link's gain."""

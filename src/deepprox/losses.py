@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from scipy.special import gammaln, xlogy
 
 from deepprox.newton import descend
 from deepprox.struct import struct
@@ -28,12 +29,15 @@ class Loss(ABC):
     ``likelihood`` says whether it is minus a log-likelihood, up to a constant, so that probabilities and
     information criteria mean something; ``smooth`` whether it has a gradient everywhere; ``binary``
     whether every column is a response in {0, 1} of its own, so that two classes need one column;
-    ``responses``, in words, what it takes.
+    ``simplex`` whether the columns of a response add up to one; ``free_scale`` whether it is Gaussian with
+    a variance that it leaves open; ``responses``, in words, what it takes.
     """
 
     likelihood: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
     binary: ClassVar[bool] = False
+    simplex: ClassVar[bool] = False
+    free_scale: ClassVar[bool] = False
     responses: ClassVar[str] = "numbers"
 
     @abstractmethod
@@ -54,6 +58,17 @@ class Loss(ABC):
     def inverse_mean(self, mu: Array) -> Array:
         """The ``eta`` whose ``mean`` is ``mu``, where a fit starts; zero unless a loss says better."""
         return jnp.zeros_like(mu)
+
+    def log_base(self, y: np.ndarray) -> np.ndarray:
+        """``log p(y | eta) + loss(eta, y)`` of every observation: what ``value`` leaves out; 0 if nothing."""
+        return np.zeros(len(y))
+
+    def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
+        """The mean of ``count`` independent responses of expectation ``mu``, ``count`` of shape (n, 1)."""
+        raise ValueError(
+            f"{type(self).__name__} cannot draw responses: give it a method draw(rng, mu, count), or choose "
+            f"what needs none, such as method='perturbation'."
+        )
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """``argmin_eta loss(eta, y) + |eta - v|^2 / (2 step)``, searched from ``eta``.
@@ -113,6 +128,8 @@ class _Separable(Loss):
 class Squared(Loss):
     """``|eta - y|^2 / 2``: a Gaussian response of unit variance, up to a constant."""
 
+    free_scale: ClassVar[bool] = True
+
     def value(self, eta: Array, y: Array) -> Array:
         return ((eta - y) ** 2).sum(-1) / 2
 
@@ -121,6 +138,12 @@ class Squared(Loss):
 
     def inverse_mean(self, mu: Array) -> Array:
         return mu
+
+    def log_base(self, y: np.ndarray) -> np.ndarray:
+        return np.full(len(y), -y.shape[1] / 2 * math.log(2 * math.pi))
+
+    def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
+        return rng.normal(mu, 1 / np.sqrt(count))
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """A weighted mean of ``v`` and ``y``."""
@@ -131,6 +154,8 @@ class Squared(Loss):
 class Softmax(Loss):
     """``log sum_k exp(eta_k) - y' eta``: a multinomial response, ``y`` one-hot."""
 
+    simplex: ClassVar[bool] = True
+
     def value(self, eta: Array, y: Array) -> Array:
         return jax.nn.logsumexp(eta, axis=-1) - (y * eta).sum(-1)
 
@@ -139,6 +164,9 @@ class Softmax(Loss):
 
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.log(jnp.maximum(mu, 1e-8))
+
+    def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
+        return rng.multinomial(_whole(count)[:, 0], mu / mu.sum(1, keepdims=True)) / count
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """Newton with ``(diag(p) + ridge - p p')^-1`` by Sherman and Morrison's formula."""
@@ -178,6 +206,9 @@ class Logistic(_Separable):
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         return (y >= 0) & (y <= 1)
+
+    def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
+        return rng.binomial(_whole(count), mu) / count
 
 
 @struct
@@ -340,6 +371,12 @@ class Poisson(_Separable):
     def takes(self, y: np.ndarray) -> np.ndarray:
         return y >= 0
 
+    def log_base(self, y: np.ndarray) -> np.ndarray:
+        return -gammaln(y + 1).sum(1)
+
+    def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
+        return rng.poisson(count * mu) / count
+
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """By Lambert's function: ``eta + step exp(eta) = v + step y``."""
         return _solve_exp(step, v + step * y)
@@ -373,6 +410,14 @@ class NegativeBinomial(_Separable):
     def takes(self, y: np.ndarray) -> np.ndarray:
         return y >= 0
 
+    def log_base(self, y: np.ndarray) -> np.ndarray:
+        size = 1 / np.asarray(self.dispersion)
+        return (gammaln(y + size) - gammaln(size) - gammaln(y + 1) - xlogy(y, size)).sum(1)
+
+    def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
+        size = 1 / np.asarray(self.dispersion)
+        return rng.negative_binomial(count * size, size / (size + mu)) / count
+
 
 @struct
 class Gamma(_Separable):
@@ -401,9 +446,27 @@ class Gamma(_Separable):
     def takes(self, y: np.ndarray) -> np.ndarray:
         return y > 0
 
+    def log_base(self, y: np.ndarray) -> np.ndarray:
+        shape = np.asarray(self.shape)
+        return (xlogy(shape, shape) - gammaln(shape) + (shape - 1) * np.log(y)).sum(1)
+
+    def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
+        return rng.gamma(count * self.shape, mu / (count * self.shape))
+
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """By Lambert's function: ``-eta + step shape y exp(-eta) = step shape - v``."""
         return -_solve_exp(step * self.shape * y, step * self.shape - v)
+
+
+def _whole(count: np.ndarray) -> np.ndarray:
+    """How many responses an observation stands for."""
+    nearest = np.rint(count)
+    if not np.allclose(count, nearest, atol=1e-6):
+        raise ValueError(
+            "Classes are drawn for whole observations, and these have weights that are no repetitions: "
+            "choose what draws none, such as method='perturbation'."
+        )
+    return nearest.astype(int)
 
 
 def _plus(x: Array, width: Array | float | None) -> Array:

@@ -25,6 +25,11 @@ class Network:
 
     blocks: tuple[Dense, ...]
 
+    @property
+    def smooth(self) -> bool:
+        """Whether the penalties have their kinks at zero only."""
+        return all(block.penalty.smooth for block in self.blocks)
+
     def widths(self, n_in: int) -> tuple[int, ...]:
         """How many numbers every block reads."""
         return (n_in, *(block.link.width(block.size) for block in self.blocks[:-1]))

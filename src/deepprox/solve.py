@@ -14,12 +14,14 @@ from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.finish import look
 from deepprox.joining.join import Joined, join
 from deepprox.joining.kinks import no_slopes
-from deepprox.joining.live import Live, canonical
+from deepprox.joining.live import SMALL, Live, canonical
+from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem, Weights
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
+from deepprox.splitting.segments import at_splits, group, grouped
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
@@ -40,12 +42,18 @@ MESSAGES = {
 class Options(NamedTuple):
     """How a problem is solved; the defaults need no tuning.
 
-    ``rho`` holds constraint weights to keep, one for each block (numbers, or columns over
-    observations), or None to start them from the penalties and let them grow.
+    ``warm`` says that the one start is near a solution, ``uncut`` up to how many weights a problem is never
+    cut down to its live part, which would compile.
+    ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
+    the output is always split. ``rho`` holds constraint weights to keep, one for each block (numbers,
+    or columns over observations), or None to start them from the penalties and let them grow.
     """
 
     sweeps: int = 40
     join: bool = True
+    warm: bool = False
+    uncut: int = SMALL
+    splits: tuple[int, ...] | None = None
     rho: tuple[Any, ...] | None = None
     pace: admm.Pace = admm.Pace()
     inner: admm.Inner = admm.Inner()
@@ -58,7 +66,8 @@ class Solution(NamedTuple):
 
     ``certificate`` is the largest entry of the prox-gradient fixed-point residual, ``strict`` whether
     the Hessian on the live weights is positive definite (None where none was formed), ``n_held`` how
-    many pre-activations sit exactly at a kink of their link, ``starts`` the objective of every start.
+    many pre-activations sit exactly at a kink of their link, ``starts`` the objective of every start,
+    ``memory`` what was learnt of the curvature.
     """
 
     W: tuple[np.ndarray, ...]
@@ -77,6 +86,7 @@ class Solution(NamedTuple):
     starts: np.ndarray
     history: list[dict[str, Any]]
     seconds: dict[str, float]
+    memory: Memory | None = None
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -156,8 +166,14 @@ class Diary:
         return time.perf_counter() - self.began
 
 
-def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watch | None = None) -> Solution:
-    """Split, then join, from one or many starting weights."""
+def solve(
+    problem: Problem,
+    starts: list[Weights],
+    options: Options,
+    watch: Watch | None = None,
+    memory: Memory | None = None,
+) -> Solution:
+    """Split, then join, from one or many starting weights; ``memory`` is that of a solution on these data."""
     diary, emptied, dtype = Diary(len(starts), watch), 0, starts[0][0].dtype
     if not np.isfinite(float(look(problem, starts[0], no_slopes(problem), 1.0).objective)):
         starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
@@ -172,7 +188,8 @@ def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watc
         starts, objectives, best = scout(rough, starts, options, diary)
         budget = max(options.max_iter - diary.length(best), 1)
         chosen = in_dtype(starts[best], dtype)
-        found = join(problem, chosen, options.tol, budget, partial(diary.tell, lane=best))
+        note = partial(diary.tell, lane=best)
+        found = join(problem, chosen, options.tol, budget, note, options.warm, options.uncut, memory)
         objectives[best] = found.objective
         diary.lap("join")
     else:
@@ -200,6 +217,7 @@ def solve(problem: Problem, starts: list[Weights], options: Options, watch: Watc
         starts=objectives,
         history=history,
         seconds=diary.seconds,
+        memory=found.memory,
     )
 
 
@@ -208,18 +226,22 @@ def split(
 ) -> tuple[list[Weights], np.ndarray]:
     """The split phase: new weights, and which starts met the residual tolerances."""
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
-    rho, pace = options.rho, options.pace._replace(growth=1.0)
-    if rho is None:
+    splits, dtype = options.splits, starts[0][0].dtype
+    if splits is None:
+        splits = tuple(range(1, len(starts[0])))
+    if options.rho is None:
         pulls = stack([unravel(at.penalty_gradient, W) for at, W in zip(looks, starts, strict=True)])
-        rho, pace = automatic_rho(list(pulls)), options.pace
-    elif len(starts) > 1:
-        rho = stack([rho] * len(starts))
-    dtype = starts[0][0].dtype
+        rho, pace = automatic_rho(list(pulls), splits), options.pace
+    else:
+        given = in_dtype(at_splits(options.rho, splits), dtype)
+        rho, pace = stack([given] * len(starts)), options.pace._replace(growth=1.0)
     pace = admm.Pace(*(np.asarray(number, dtype) for number in pace))
-    state = state_.start(stack(starts), stack([at.Z for at in looks]), rho)
+    Z = stack([at_splits(at.Z, splits) for at in looks])
+    state = state_.start(group(stack(starts), splits), Z, rho)
+    pieces = grouped(problem, splits)
     settled, lanes = np.zeros(len(starts), bool), len(starts) > 1
     for _ in range(-(-(options.sweeps if options.join else options.max_iter) // SWEEPS)):
-        after, info = admm.chunk(problem, state, pace, options.inner, SWEEPS, lanes)
+        after, info = admm.chunk(pieces, state, pace, options.inner, SWEEPS, lanes)
         info = info._make(np.asarray(column) for column in info)
         if not np.isfinite(info.objective[..., -1]).all():
             break  # keep the last finite weights
@@ -228,7 +250,7 @@ def split(
         settled = np.atleast_1d(satisfied(info._make(column[..., -1] for column in info), options.tol))
         if settled.all():
             break
-    return unstack(state.W, lanes), settled
+    return unstack(tuple(jax.tree.leaves(state.W)), lanes), settled
 
 
 def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> list[Weights]:
@@ -258,7 +280,7 @@ def scout(
             break
     objectives = np.array(state.objective, float)
     found = [unravel(w, starts[0]) for w in np.asarray(state.w)]
-    if not all(block.penalty.smooth for block in problem.network.blocks):
+    if not problem.network.smooth:
         looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, np.asarray(state.step))]
         found = [unravel(at.moved, starts[0]) for at in looks]
     return found, objectives, int(np.nanargmin(objectives))

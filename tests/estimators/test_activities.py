@@ -25,6 +25,16 @@ def test_the_group_activity_selects_the_width():
     assert model.score(X_new, signal) > 0.99
 
 
+@pytest.mark.parametrize(("link", "on"), [("tanh", "reads"), ("relu", "z")])
+def test_silent_units_are_certified(link, on):
+    # at a silent unit |z| has its kink for every observation at once
+    X, y, _ = three_units(200, 0)
+    activity = ActivityL1(0.01, on)
+    model = DeepRegressor((6,), link=link, alpha=1e-3, activity=activity, random_state=1).fit(X, y)
+    assert model.solution_.status == "converged"
+    assert not model.live_[1].all()
+
+
 def test_the_charge_is_in_the_objective_and_not_in_the_loss():
     X, y, _ = three_units(200, 0)
     model = DeepRegressor((5,), alpha=1e-3, activity=ActivityL1(0.03), random_state=0).fit(X, y)

@@ -2,8 +2,9 @@
 
 import warnings
 from abc import abstractmethod
+from dataclasses import asdict
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +16,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deepprox.estimators import _resolve
 from deepprox.estimators._observations import counted, dense, merge
+from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
 from deepprox.estimators._standardize import Scale, scale_of
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
+from deepprox.export import to_onnx
+from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Network, Problem, Weights
 from deepprox.report.summary import summarize
 from deepprox.report.table import Report
 from deepprox.runtime import bucket, keep_programs, precision
-from deepprox.solve import Options, Solution, initial, solve
+from deepprox.saving import save
+from deepprox.solve import Options, Solution, in_dtype, initial, solve
+from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelihood
+from deepprox.statistics.degrees_of_freedom import DegreesOfFreedom, degrees_of_freedom, uncertified
 
 PREDICT_ROWS = 2**15  # rows of one prediction: hidden layers of more are never held at once
 
@@ -33,7 +40,16 @@ def _outputs(network: Network, loss: Any, W: Weights, X: jax.Array, as_mean: boo
     return loss.mean(eta) if as_mean else eta
 
 
-class DeepBase(CallbackSupportMixin, BaseEstimator):
+class Posed(NamedTuple):
+    """A problem as an estimator poses it: the inputs' scale, given ``rho``, how many observations count."""
+
+    problem: Problem
+    scale: Scale
+    rho: tuple[np.ndarray, ...] | None
+    n: int
+
+
+class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
     """``(1/n) sum_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, minimised; the front's half of it."""
 
     _losses: ClassVar[Any]  # names of the losses that this estimator knows
@@ -88,6 +104,10 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
     def _encode(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """The response as the loss takes it: one row for each observation."""
 
+    @abstractmethod
+    def _code(self, y: Any) -> np.ndarray:
+        """New responses in the columns of a fitted model."""
+
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Fit the network.
@@ -106,11 +126,25 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        dtype = _resolve.resolve_dtype(self.dtype)
-        _resolve.resolve_settings(self.get_params(deep=False))
         given = {"estimator": self, "X": X, "y": y}
         if sample_weight is not None:
             given["metadata"] = {"sample_weight": sample_weight}
+        X, Y, weight = self._read(X, y, sample_weight)
+        task = self._init_callback_context(max_subtasks=None)
+        task.call_on_fit_task_begin(**given)
+        with precision(X.dtype), watching(self, task, self.verbose, self.max_iter) as watch:
+            posed = self._pose(X, Y, weight)
+            found = self._solve(posed, watch)
+            self._keep(found, posed)
+        if found.status not in ("converged", "settled"):
+            warnings.warn(f"{type(self).__name__} {found.message}.", ConvergenceWarning, stacklevel=4)
+        task.call_on_fit_task_end(**given, reconstruction_attributes={})
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Valid inputs, responses as the loss takes them, and weights of the observations."""
+        dtype = _resolve.resolve_dtype(self.dtype)
+        _resolve.resolve_settings(self.get_params(deep=False))
         X, y = validate_data(
             self,
             X,
@@ -121,16 +155,12 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
             **self._response,
         )
         X, weight = dense(X), counted(sample_weight, X)
-        task = self._init_callback_context(max_subtasks=None)
-        task.call_on_fit_task_begin(**given)
-        Y = np.asarray(self._encode(y, weight), dtype)
         keep_programs()
-        with precision(dtype), watching(self, task, self.verbose, self.max_iter) as watch:
-            self._solve(X, Y, weight, dtype, watch)
-        task.call_on_fit_task_end(**given, reconstruction_attributes={})
-        return self
+        return X, np.asarray(self._encode(y, weight), dtype), weight
 
-    def _solve(self, X: np.ndarray, Y: np.ndarray, weight: np.ndarray, dtype: np.dtype, watch: Any) -> None:
+    def _pose(self, X: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Posed:
+        """The problem that these observations and the parameters make."""
+        dtype = X.dtype
         network = _resolve.resolve_network(self.get_params(deep=False), X.shape[1], Y.shape[1], dtype)
         loss = _resolve.resolve_loss(self.loss, self._losses, self.join, Y, weight, dtype)
         rho = _resolve.resolve_rho(self.rho, len(network.blocks), len(X))
@@ -152,16 +182,30 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         )
         if rho is not None:
             rho = tuple(np.asarray(r if r.ndim == 0 else r[counts[rows]], dtype) for r in rho)
-        starts, warm = self._starts(problem, scale)
-        glm = len(network.blocks) == 1
+        return Posed(problem, scale, rho, len(counts))
+
+    def _solve(
+        self,
+        posed: Posed,
+        watch: Any = None,
+        W: Weights | None = None,
+        memory: Memory | None = None,
+        **changes: Any,
+    ) -> Solution:
+        """The solution from ``W``, from the last solution, or from random starts."""
+        starts, warm = ([W], True) if W is not None else self._starts(posed.problem, posed.scale)
+        glm = len(posed.problem.network.blocks) == 1
         sweeps = 0 if warm or glm or self.splits == "none" else min(Options().sweeps, self.max_iter)
         options = Options(
-            sweeps=sweeps, join=bool(self.join), rho=rho, max_iter=int(self.max_iter), tol=float(self.tol)
+            sweeps=sweeps,
+            join=bool(self.join),
+            warm=warm,
+            splits=_resolve.resolve_splits(self.splits, len(posed.problem.network.blocks) - 1),
+            rho=posed.rho,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
         )
-        found = _finite(solve(problem, starts, options, watch), starts)
-        self._keep(found, problem, scale, len(counts))
-        if found.status not in ("converged", "settled"):
-            warnings.warn(f"{type(self).__name__} {found.message}.", ConvergenceWarning, stacklevel=5)
+        return _finite(solve(posed.problem, starts, options._replace(**changes), watch, memory), starts)
 
     def _starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""
@@ -174,13 +218,16 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
         return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.n_init)], False
 
-    def _keep(self, found: Solution, problem: Problem, scale: Scale, n: int) -> None:
+    def _keep(self, found: Solution, posed: Posed) -> None:
         """Fitted attributes, all of them NumPy: pickles need no device."""
+        problem, scale = posed.problem, posed.scale
         self._W = found.W
         self._scale = scale
         self._network, self._loss = jax.tree.map(np.asarray, (problem.network, problem.loss))
         self._history = found.history
-        self._n = n
+        self._n = posed.n
+        self._seen = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight))
+        self._known: dict[str, dict] = {}  # statistics that were asked for: they outlive the data
         first = scale.to_inputs(found.W[0]).astype(found.W[0].dtype)
         self.coefs_ = [w[:, 1:].T for w in (first, *found.W[1:])]
         self.intercepts_ = [w[:, 0] for w in (first, *found.W[1:])]
@@ -196,6 +243,88 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
         self.feature_importances_ = np.where(self.selected_features_, sizes, 0.0)
         self.n_nonzero_ = sum(found.n_nonzero)
         self.solution_ = FitRecord.of(found)
+
+    def __getstate__(self):
+        """Without the data of the fit: a pickle is as large as the model."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_seen"}
+
+    def _problem(self) -> Problem:
+        """The problem that was solved, in double precision."""
+        if not hasattr(self, "_seen"):
+            raise ValueError(
+                "This needs the data of the fit, which a copied or stored estimator does not carry: ask for "
+                "it before you store the estimator, or fit again."
+            )
+        X, y, weight = self._seen
+        return in_dtype(Problem(self._network, self._loss, X, y, weight), np.float64)
+
+    def degrees_of_freedom(self, method="auto", *, n_draws=50, random_state=None) -> DegreesOfFreedom:
+        """``sum_i d mean_i / d y_i``: how much the fit follows its data.
+
+        For the lasso it is the number of non-zero weights; for a network with l1 it is less.
+
+        Parameters
+        ----------
+        method : {"auto", "exact", "hutchinson", "perturbation", "bootstrap"}, default="auto"
+            "exact" factorises the Hessian on the live weights; "hutchinson" takes random products with its
+            inverse; "perturbation" moves the response a little and fits again; "bootstrap" draws responses
+            from the fitted model and fits again. "auto" is "exact" up to 1500 live weights, then
+            "hutchinson".
+        n_draws : int, default=50
+            Random draws of all methods but "exact".
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        df : DegreesOfFreedom
+            ``value``, ``standard_error`` of the draws, and why not where it is not defined.
+        """
+        check_is_fitted(self)
+        known = self._known.get("df", {})
+        if known and method in ("auto", known["method"]):
+            return DegreesOfFreedom(**known)
+        if self.solution_.certificate > self.tol and method not in ("perturbation", "bootstrap"):
+            return uncertified(self.solution_.certificate, self.tol)
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        keep_programs()
+        with precision(np.float64):
+            found = degrees_of_freedom(
+                self._problem(), self._W, self._n, method, tol=self.tol, n_draws=n_draws, rng=seed
+            )
+        if method in ("auto", "exact"):
+            self._known["df"] = asdict(found)
+            self._likelihood()  # kept with it, so that criteria outlive the data too
+        return found
+
+    def _likelihood(self) -> Likelihood:
+        if "likelihood" not in self._known:
+            keep_programs()
+            with precision(np.float64):
+                self._known["likelihood"] = asdict(likelihood(self._problem(), self._W, self._n))
+        return Likelihood(**self._known["likelihood"])
+
+    def criteria(self, sigma=None, *, gamma=0.5) -> Criteria:
+        """AIC, AICc, BIC, EBIC and GCV of the fit, for a loss that is a likelihood; lower is better.
+
+        Parameters
+        ----------
+        sigma : float, default=None
+            Standard deviation of the response, for squared loss; by default its maximum likelihood estimate.
+        gamma : float, default=0.5
+            How much EBIC charges for the choice among the inputs: 0 is BIC.
+
+        Returns
+        -------
+        criteria : Criteria
+            A record; ``dict(criteria)`` works. Numbers are nan, and ``message`` says why, where degrees of
+            freedom are not defined.
+        """
+        check_is_fitted(self)
+        fit = self._likelihood()
+        fit.need()
+        return criteria(fit, self.degrees_of_freedom(random_state=0), sigma, gamma)
 
     def _outputs(self, X: Any, as_mean: bool) -> np.ndarray:
         """``eta`` of new inputs, or its mean, in pieces of bounded size and few shapes."""
@@ -214,6 +343,12 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
                 out.append(np.asarray(found)[: len(piece)])
         return np.concatenate(out)
 
+    def _losses_of(self, X: Any, y: Any) -> np.ndarray:
+        """The loss of every new observation."""
+        eta = self._outputs(X, as_mean=False)
+        with precision(eta.dtype):
+            return np.asarray(self._loss.value(eta, np.asarray(self._code(y), eta.dtype)))
+
     @property
     def history_(self):
         """One row for each iteration: phase, objective, loss, residuals, certificate, non-zeros."""
@@ -222,10 +357,74 @@ class DeepBase(CallbackSupportMixin, BaseEstimator):
 
         return pd.DataFrame(self._history)
 
+    def save(self, path) -> None:
+        """Write the fitted model to one file of data without code, read by :func:`deepprox.load`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, by custom with the ending ``.deepprox``. It is replaced in one go.
+        """
+        self.summary()  # its statistics need the data of the fit, which the file does not hold
+        save(self, path)
+
+    def to_onnx(self, dtype="float32"):
+        """The fitted network as an ONNX model: live inputs and units only, standardising included.
+
+        It reads ``X``, all columns of it, and gives ``label`` and ``probabilities`` (``decision`` for a loss
+        without them) of a classifier, ``prediction`` of a regressor. Needs the package onnx.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default="float32"
+            Precision of the model and of what it reads.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            For ``onnx.save``, or ``SerializeToString()`` for onnxruntime.
+        """
+        check_is_fitted(self)
+        return to_onnx(self, dtype)
+
     def summary(self) -> Report:
         """What was fitted and found: prints as aligned tables, shows as HTML in a notebook."""
         check_is_fitted(self)
         return summarize(self)
+
+    def report(self, path, X, y, *, title=None, regularization_path=None) -> None:
+        """Write a page about the fit: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        X, y : array-like
+            Observations to judge the fit by, those of the fit or others.
+        title : str, default=None
+            Title of the page; the architecture otherwise.
+        regularization_path : Path, default=None
+            The path that this model was chosen from, to show it and what each rule chooses.
+        """
+        from deepprox.report.html import write_report
+        from deepprox.report.paths import record_of_path
+
+        check_is_fitted(self)
+        along = None if regularization_path is None else record_of_path(regularization_path)
+        write_report(self, path, X, y, title=title, path_record=along)
+
+    def draw_network(self):
+        """Draw the network that is left: live units, and the weights between them.
+
+        Returns
+        -------
+        drawing : deepprox.report.network.NetworkDrawing
+            Shown by notebooks; ``save(path)`` writes an SVG file.
+        """
+        from deepprox.report.network import NetworkDrawing
+
+        check_is_fitted(self)
+        return NetworkDrawing.from_estimator(self)
 
     def plot_history(self, ax=None):
         """Draw the objective and the certificate over the iterations.

@@ -239,6 +239,21 @@ def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty,
     return found
 
 
+def resolve_splits(splits: Any, n_hidden: int) -> tuple[int, ...]:
+    """The hidden layers, numbered from 1, whose pre-activations are split in a split phase."""
+    every = tuple(range(1, n_hidden + 1))
+    if isinstance(splits, str) and splits in ("all", "none"):
+        return every
+    chosen = splits if isinstance(splits, tuple | list) else (None,)
+    known = all(isinstance(number, Integral) and number in every for number in chosen)
+    if not known or len(set(chosen)) < len(chosen):
+        raise ValueError(
+            f"splits must be 'all', 'none', or a tuple of different hidden layers to split at, numbered from "
+            f"1 and at most {n_hidden}; got {splits!r}."
+        )
+    return tuple(sorted(int(number) for number in chosen))
+
+
 def resolve_rho(rho: Any, n_blocks: int, n: int) -> tuple[np.ndarray, ...] | None:
     """Constraint weights: None to grow by themselves, or one number or column of ``n`` for each block."""
     if isinstance(rho, str) and rho == "auto":
@@ -280,8 +295,7 @@ def resolve_settings(params: Mapping[str, Any]) -> None:
     tol = params["tol"]
     if not isinstance(tol, Real) or not 0 < float(tol) < np.inf:
         raise ValueError(f"tol must be a positive number, got {tol!r}.")
-    if not (isinstance(params["splits"], str) and params["splits"] in ("all", "none")):
-        raise ValueError(f"splits must be 'all' or 'none', got {params['splits']!r}.")
+    resolve_splits(params["splits"], len(resolve_sizes(params["hidden_layer_sizes"])))
     if params["splits"] == "none" and not params["join"]:
         raise ValueError("splits='none' and join=False leave nothing to do: keep one of the two phases.")
 

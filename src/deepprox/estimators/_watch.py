@@ -57,6 +57,7 @@ def watching(estimator: Any, context: Any, verbose: int, max_iter: int) -> Itera
 
 @contextmanager
 def _bar(max_iter: int) -> Iterator[Callable[[Row], None]]:
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = [
@@ -65,7 +66,7 @@ def _bar(max_iter: int) -> Iterator[Callable[[Row], None]]:
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
     ]
-    with Progress(*columns) as progress:
+    with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("compiling or loading the program", total=max_iter)
 
         def show(row: Row) -> None:

@@ -54,13 +54,16 @@ class DeepClassifier(ClassifierMixin, DeepBase):
     activity : Activity, or one per hidden layer, default=None
         A charge for what hidden units do, from :mod:`deepprox.activities`: ``ActivityL1(0.01)`` for few
         active units at each observation, ``ActivityGroup(0.01)`` for few active units in all.
-    splits : {"all", "none"}, default="all"
-        Whether the fit begins with the split phase, or goes straight to the join phase.
+    splits : {"all", "none"} or tuple of int, default="all"
+        Where the split phase cuts the network: after every hidden layer, or after those numbered, from 1.
+        Between two splits the network holds together; the output is always split, so ``()`` cuts nowhere
+        else. "none" goes straight to the join phase.
     join : bool, default=True
         Whether the split phase is followed by the join phase; False is plain ADMM.
     rho : "auto", float, or one per block, default="auto"
         Weights of the split constraints. "auto" starts them from the penalties and lets them grow;
-        given ones stay, each a number or an array with one number for each observation.
+        given ones stay, each a number or an array with one number for each observation. Blocks that
+        ``splits`` leaves whole have no constraint, and their entries are not used.
     n_init : int, default=1
         Random starts, run side by side; the lowest objective is kept.
     standardize : bool, default=True
@@ -170,16 +173,27 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         if len(present) < 2:
             raise ValueError(
                 f"DeepClassifier needs observations of at least 2 classes with a positive weight, but there "
-                f"is only one class: {present[0]!r}."
+                f"is only one class: {present[0]}."
             )
         loss, n_classes = peek_loss(self.loss, self._losses), len(self.classes_)
-        if loss is None or not loss.binary:
-            return np.eye(n_classes)[codes]
-        if loss.likelihood and n_classes > 2:
+        if loss is not None and loss.binary and loss.likelihood and n_classes > 2:
             raise ValueError(
                 f"loss={self.loss!r} is for two classes, but there are {n_classes}: use loss='softmax'."
             )
-        return codes[:, None] if n_classes == 2 else np.eye(n_classes)[codes]
+        return self._columns(codes)
+
+    def _columns(self, codes):
+        """One column for each class, or the one column of two classes."""
+        loss, n_classes = peek_loss(self.loss, self._losses), len(self.classes_)
+        binary = loss is not None and loss.binary and n_classes == 2
+        return codes[:, None].astype(float) if binary else np.eye(n_classes)[codes]
+
+    def _code(self, y):
+        y = column_or_1d(y)
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(f"The class {y[~known][0]} was not in the data of the fit.")
+        return self._columns(np.searchsorted(self.classes_, y))
 
     def decision_function(self, X):
         """``eta``: one column for each class; of a binary response its one column, or the difference of two.
@@ -200,20 +214,22 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         return eta[:, 1] - eta[:, 0] if eta.shape[1] == 2 else eta
 
     @available_if(_gives_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X, posterior=None):
         """Probabilities of the classes, of a loss that is a likelihood.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
+        posterior : Draws, default=None
+            What :meth:`sample_posterior` returned: probabilities are averaged over it.
 
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        p = self._outputs(X, as_mean=True)
+        p = self._outputs(X, as_mean=True) if posterior is None else self._posterior_mean(X, posterior)
         return np.concatenate([1 - p, p], axis=1) if p.shape[1] == 1 else p
 
     @available_if(_gives_probabilities)
@@ -233,19 +249,23 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         with np.errstate(divide="ignore"):  # a probability may underflow to 0
             return np.log(self.predict_proba(X))
 
-    def predict(self, X):
+    def predict(self, X, posterior=None):
         """The most probable class, or that of the largest margin.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
+        posterior : Draws, default=None
+            What :meth:`sample_posterior` returned: probabilities are averaged over it.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
             Labels.
         """
+        if posterior is not None:
+            return self.classes_[self.predict_proba(X, posterior).argmax(axis=1)]
         eta = self._outputs(X, as_mean=False)
         best = eta[:, 0] > 0 if eta.shape[1] == 1 else eta.argmax(axis=1)
         return self.classes_[best.astype(int)]

@@ -2,10 +2,15 @@
 
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from deepprox.estimators._base import DeepBase
 from deepprox.estimators._resolve import DEFAULT_ALPHA, REGRESSION_LOSSES
+from deepprox.posterior.draws import need_level
+from deepprox.statistics.criteria import Risk, sure
 
 
 class DeepRegressor(RegressorMixin, DeepBase):
@@ -46,13 +51,16 @@ class DeepRegressor(RegressorMixin, DeepBase):
     activity : Activity, or one per hidden layer, default=None
         A charge for what hidden units do, from :mod:`deepprox.activities`: ``ActivityL1(0.01)`` for few
         active units at each observation, ``ActivityGroup(0.01)`` for few active units in all.
-    splits : {"all", "none"}, default="all"
-        Whether the fit begins with the split phase, or goes straight to the join phase.
+    splits : {"all", "none"} or tuple of int, default="all"
+        Where the split phase cuts the network: after every hidden layer, or after those numbered, from 1.
+        Between two splits the network holds together; the output is always split, so ``()`` cuts nowhere
+        else. "none" goes straight to the join phase.
     join : bool, default=True
         Whether the split phase is followed by the join phase; False is plain ADMM.
     rho : "auto", float, or one per block, default="auto"
         Weights of the split constraints. "auto" starts them from the penalties and lets them grow;
-        given ones stay, each a number or an array with one number for each observation.
+        given ones stay, each a number or an array with one number for each observation. Blocks that
+        ``splits`` leaves whole have no constraint, and their entries are not used.
     n_init : int, default=1
         Random starts, run side by side; the lowest objective is kept.
     standardize : bool, default=True
@@ -159,20 +167,69 @@ class DeepRegressor(RegressorMixin, DeepBase):
 
     def _encode(self, y, weight):
         self._one_column = y.ndim == 1
-        return y[:, None] if self._one_column else y
+        return self._code(y)
 
-    def predict(self, X):
+    def _code(self, y):
+        y = np.asarray(y)
+        return y[:, None] if y.ndim == 1 else y
+
+    def sure(self, sigma=None) -> Risk:
+        """``|y - fit|^2 + 2 sigma^2 df``: Stein's estimate of what new responses at the same inputs cost.
+
+        Parameters
+        ----------
+        sigma : float, default=None
+            Standard deviation of the response; by default ``sqrt(RSS / (n - df))``.
+
+        Returns
+        -------
+        risk : Risk
+            ``sure``, its ``mean`` over the responses, and what it is made of. For squared loss only.
+        """
+        check_is_fitted(self)
+        return sure(self._likelihood(), self.degrees_of_freedom(random_state=0), sigma)
+
+    def predict(self, X, posterior=None):
         """The expected response, or its quantile where that is the loss.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
+        posterior : Draws, default=None
+            What :meth:`sample_posterior` returned: the expectation is averaged over it.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             In the shape of the response of the fit.
         """
-        mean = self._outputs(X, as_mean=True)
+        mean = self._outputs(X, as_mean=True) if posterior is None else self._posterior_mean(X, posterior)
         return mean[:, 0] if self._one_column else mean
+
+    def predict_interval(self, X, level=0.9, posterior=None, random_state=0):
+        """The interval that holds a new response with probability ``level``, of numbers or counts.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        level : float, default=0.9
+            Probability of the interval, equal tails left out.
+        posterior : Draws, default=None
+            What :meth:`sample_posterior` returned; by default draws of Laplace's approximation.
+        random_state : int, RandomState or None, default=0
+            Seed of the responses that are drawn.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            In the shape of the response of the fit.
+        """
+        check_is_fitted(self)
+        need_level(level)
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        if posterior is None:
+            posterior = self.sample_posterior("laplace", random_state=seed)
+        ends = posterior.interval(self._inputs(X, posterior), float(level), seed)
+        return tuple(end[:, 0] if self._one_column else end for end in ends)

@@ -37,7 +37,7 @@ class Flat(NamedTuple):
     @property
     def smooth(self) -> bool:
         """Whether all penalties are differentiable wherever no weight is zero."""
-        return all(block.penalty.smooth for block in self.problem.network.blocks)
+        return self.problem.network.smooth
 
     def kinked(self, w: Array) -> Array:
         """Which weights their penalty holds at zero: its prox puts a small one of some sign there."""

@@ -10,10 +10,11 @@ from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import Point, certify, finish, look
 from deepprox.joining.kinks import no_slopes
-from deepprox.joining.live import Live, canonical, live_part, whole
+from deepprox.joining.live import SMALL, Live, canonical, live_part, whole
 from deepprox.problem import Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
+LOOSE = 1e-3  # certificates from here on are reached sooner without Newton
 PATIENCE = 400  # quasi-Newton steps after which Newton is tried all the same
 SETTLED = 0.4  # share of a chunk's steps that may still change the support before Newton is tried
 
@@ -32,17 +33,38 @@ class Joined(NamedTuple):
     strict: bool | None
     status: str
     n_iter: int
+    memory: quasi_newton.Memory | None = None
 
 
-def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) -> Joined:
-    """From ``W`` to a certified stationary point of the objective; ``note`` gets every row."""
+def join(
+    problem: Problem,
+    W: Weights,
+    tol: float,
+    max_iter: int,
+    note: Note,
+    warm: bool = False,
+    uncut: int = SMALL,
+    memory: quasi_newton.Memory | None = None,
+) -> Joined:
+    """From ``W`` to a certified stationary point of the objective; ``note`` gets every row.
+
+    ``warm`` says that ``W`` is near one, so that Newton steps come first; a problem of at most ``uncut``
+    weights is always taken whole. ``memory`` is what an earlier run on these data knew of the curvature.
+    """
     W, live = canonical(problem.network, W)
-    part, whole_slopes = live_part(problem, live), no_slopes(problem)
+    part, whole_slopes = live_part(problem, live, uncut), no_slopes(problem)
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     while True:
         begin = part.take(W)
-        small, step, rate, taken, ready = settle(part.problem, begin, tol, chunks, max_iter - n_iter, note)
-        n_iter += taken
+        if warm and newton_can(part.problem, begin, tol):
+            small, step, rate, ready = begin, 1.0, 0.0, True
+        else:
+            left, known = max_iter - n_iter, None if n_iter else memory
+            small, step, rate, taken, ready, memory = settle(
+                part.problem, begin, tol, chunks, left, note, known
+            )
+            n_iter += taken
+        warm = False
         stays = all((a == b).all() for a, b in zip(begin, small))
         kept = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
         strict, n_held, slopes = None, 0, kept if stays else no_slopes(part.problem)
@@ -53,7 +75,6 @@ def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) ->
             n_iter += len(end.steps)
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
             chunks = 2 if strict else 4
-        on_part = look(part.problem, small, slopes, step)
         W, live = canonical(problem.network, part.put(small))
         whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
         whole_slopes, point = certify(problem, W, whole_slopes, step, tol)
@@ -63,9 +84,10 @@ def join(problem: Problem, W: Weights, tol: float, max_iter: int, note: Note) ->
         status = verdict(point, tol, n_iter, max_iter, idle)
         if status:
             numbers = float(point.objective), float(point.loss), float(point.certificate)
-            return Joined(W, live, *numbers, n_held, strict, status, n_iter)
+            return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory)
+        on_part = look(part.problem, small, slopes, step)
         # certified on its part and not on the whole: something outside wants to come alive
-        part = whole(problem) if float(on_part.certificate) <= tol else live_part(problem, live)
+        part = whole(problem) if float(on_part.certificate) <= tol else live_part(problem, live, uncut)
 
 
 def verdict(point: Point, tol: float, n_iter: int, max_iter: int, idle: int) -> str:
@@ -80,16 +102,22 @@ def verdict(point: Point, tol: float, n_iter: int, max_iter: int, idle: int) -> 
 
 
 def settle(
-    problem: Problem, W: Weights, tol: float, chunks: int, budget: int, note: Note
-) -> tuple[Weights, float, float, int, bool]:
+    problem: Problem,
+    W: Weights,
+    tol: float,
+    chunks: int,
+    budget: int,
+    note: Note,
+    memory: quasi_newton.Memory | None,
+) -> tuple[Weights, float, float, int, bool, quasi_newton.Memory]:
     """Quasi-Newton steps until the support has settled and Newton's method can take over.
 
     Returns the weights, the step length that suits their curvature, what a step gained at last, the
-    number of steps taken, and whether the weights are few enough for Newton.
+    number of steps taken, whether the weights are few enough for Newton, and the curvature met.
     """
     at = look(problem, W, no_slopes(problem), 1.0)
-    smooth = all(block.penalty.smooth for block in problem.network.blocks)
-    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
+    smooth = problem.network.smooth
+    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate, memory)
     tol_ = np.asarray(tol if smooth else tol / 2, state.w.dtype)
     total, rate = 0, 0.0
     while total < budget:
@@ -113,5 +141,12 @@ def settle(
         bounded(float(state.step), w.dtype),
         rate,
         total,
-        smooth and bool(np.count_nonzero(w) <= FEW),
+        newton_can(problem, unravel(w, W), tol),
+        quasi_newton.Memory(state.S, state.Y, state.n_pairs, state.step),
     )
+
+
+def newton_can(problem: Problem, W: Weights, tol: float) -> bool:
+    """Whether Newton's method can and should take over: few live weights, kinks at zero, a sharp ``tol``."""
+    few = sum(int(np.count_nonzero(w)) for w in W) <= FEW
+    return tol < LOOSE and problem.network.smooth and few

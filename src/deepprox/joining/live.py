@@ -16,7 +16,7 @@ from deepprox.blocks import Dense
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
 
-SMALL = 1000  # weights of a problem that is always taken whole
+SMALL = 1000  # weights of a problem that is taken whole: up to there compiling a smaller one costs more
 LADDER = tuple(sorted(b * 2**k for k in range(20) for b in (4, 6)))  # widths that get compiled
 
 
@@ -114,18 +114,18 @@ def whole(problem: Problem) -> Part:
     return Part(problem, tuple(np.arange(n) for n in sizes), sizes)
 
 
-def live_part(problem: Problem, live: Live) -> Part:
+def live_part(problem: Problem, live: Live, uncut: int = SMALL) -> Part:
     """The problem on its live units and all inputs, widths rounded up so that few shapes compile.
 
     The rounding is filled with dead units: they, and every input, are free to come alive. Where that
-    would not halve the number of weights, or there are few, the whole problem is cheaper than compiling
-    another.
+    would not halve the number of weights, or there are at most ``uncut``, the whole problem is cheaper than
+    compiling another.
     """
     full = whole(problem)
     if not all(_can_shrink(block) for block in problem.network.blocks):
         return full
     places = (full.places[0], *(_fill(mask) for mask in live.reads[1:]), full.places[-1])
-    if n_weights(full.sizes) <= SMALL or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
+    if n_weights(full.sizes) <= uncut or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
         return full
     blocks = tuple(replace(b, size=len(p)) for b, p in zip(problem.network.blocks, places[1:]))
     return Part(replace(problem, network=Network(blocks)), places, full.sizes)

@@ -48,6 +48,15 @@ class State(NamedTuple):
     stalled: Array
 
 
+class Memory(NamedTuple):
+    """What is known of the curvature of the loss: it serves again for another penalty."""
+
+    S: Array
+    Y: Array
+    n_pairs: Array
+    step: Array
+
+
 class Info(NamedTuple):
     """One row of the history of the join phase."""
 
@@ -58,23 +67,24 @@ class Info(NamedTuple):
     support_changed: Array
 
 
-def start(w: Any, objective: Any, loss: Any, gradient: Any, certificate: Any) -> State:
+def start(
+    w: Any, objective: Any, loss: Any, gradient: Any, certificate: Any, memory: Memory | None = None
+) -> State:
     """No curvature known: unit step. With a leading axis, many starts side by side."""
     lead, n_weights = w.shape[:-1], w.shape[-1]
-    pairs: Any = np.zeros((*lead, MEMORY, n_weights), w.dtype)
-    count: Any = np.zeros(lead, np.int32)
-    step: Any = np.ones(lead, w.dtype)
+    one: Any = np.ones(lead, w.dtype)
     stalled: Any = np.zeros(lead, bool)
+    if memory is None or memory.S.shape[-1] != n_weights:
+        pairs: Any = np.zeros((*lead, MEMORY, n_weights), w.dtype)
+        count: Any = np.zeros(lead, np.int32)
+        memory = Memory(pairs, pairs, count, one)
     return State(
         w=w,
         objective=objective,
         loss=loss,
         gradient=gradient,
-        S=pairs,
-        Y=pairs,
-        n_pairs=count,
-        step=step,
-        share=step,
+        **memory._asdict(),
+        share=one,
         certificate=certificate,
         stalled=stalled,
     )

@@ -8,6 +8,7 @@ import numpy as np
 from deepprox.report.table import Report, Table
 
 MOST_INPUTS = 20
+FEW = 1500  # live weights up to which degrees of freedom are worth the wait
 
 
 def summarize(model: Any) -> Report:
@@ -40,6 +41,7 @@ def _fit_rows(model: Any) -> list[tuple[str, str]]:
         ("certificate", f"{found.certificate:.1e} (tol {model.tol:.0e})"),
         ("status", f"{found.message} after {found.n_iter} iterations"),
         ("non-zeros", f"{model.n_nonzero_} of {n_weights} ({model.n_nonzero_ / n_weights:.1%})"),
+        *_statistics_rows(model),
         ("seconds", ", ".join(f"{phase} {time:.2f}" for phase, time in found.seconds.items())),
     ]
     if len(found.starts) > 1:
@@ -47,6 +49,24 @@ def _fit_rows(model: Any) -> list[tuple[str, str]]:
         starts = f"{len(found.starts)}: objectives {low:.6g} best, {middle:.6g} median, {high:.6g} worst"
         rows.insert(6, ("starts", starts))
     return rows
+
+
+def _statistics_rows(model: Any) -> list[tuple[str, str]]:
+    """Degrees of freedom and criteria, or why there are none."""
+    name, none = "degrees of freedom", ("criteria", f"none: {name_of(model._loss)} is not a likelihood")
+    if model._loss.binary and not model._loss.likelihood:
+        return [none]
+    if "df" not in model._known and model.n_nonzero_ > FEW:
+        return [(name, "not computed for so many weights: call degrees_of_freedom(), then summary() again")]
+    certified = model.solution_.certificate <= model.tol  # else there are none, stored or not
+    if certified and "df" not in model._known and "_seen" not in vars(model):
+        return [(name, "not computed before the estimator was stored")]
+    df = model.degrees_of_freedom()
+    if not df.defined or not model._loss.likelihood:
+        return [(name, str(df))] if model._loss.likelihood else [(name, str(df)), none]
+    found = model.criteria()
+    names = {"AIC": found.aic, "AICc": found.aicc, "BIC": found.bic, "EBIC": found.ebic, "GCV": found.gcv}
+    return [(name, str(df)), ("criteria", ", ".join(f"{k} {value:.6g}" for k, value in names.items()))]
 
 
 def _bias_note(model: Any) -> str:

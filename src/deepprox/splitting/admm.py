@@ -9,9 +9,10 @@ from jax import lax
 from deepprox.problem import Problem
 from deepprox.splitting.continuation import grow
 from deepprox.splitting.residuals import measure
+from deepprox.splitting.segments import fit, pieces_of
 from deepprox.splitting.state import Info, State, features
 from deepprox.splitting.u_step import u_step
-from deepprox.splitting.w_step import gram, w_step
+from deepprox.splitting.w_step import w_steps
 from deepprox.splitting.z_step import z_step
 
 
@@ -33,19 +34,13 @@ class Inner(NamedTuple):
 
 def sweep(problem: Problem, state: State, pace: Pace, inner: Inner) -> tuple[State, Info]:
     """``Z <- argmin``, ``W <- argmin``, ``U <- U + Z - W F``; then ``rho`` grows."""
-    blocks = problem.network.blocks
+    pieces = pieces_of(problem)
     Z = z_step(problem, state, inner.z, inner.newton)
     F = features(problem, Z)
-    mix = pace.relaxation
-    relaxed = [mix * z + (1 - mix) * f @ w.T for z, f, w in zip(Z, F, state.W, strict=True)]
-
-    rows = zip(F, relaxed, state.U, state.rho, strict=True)
-    grams = problem.allsum([gram(problem, f, z + u, rho) for f, z, u, rho in rows])
-    given = zip(blocks, state.W, grams, state.curvature, strict=True)
-    steps = [w_step(block, w, S, C, L, inner.w) for block, w, (S, C), L in given]
-    W, curvature = tuple(w for w, _ in steps), tuple(L for _, L in steps)
-
-    fits = [f @ w.T for f, w in zip(F, W, strict=True)]
+    mix, before = pace.relaxation, [*map(fit, pieces, state.W, F)]
+    relaxed = [mix * z + (1 - mix) * wf for z, wf in zip(Z, before, strict=True)]
+    W, curvature = w_steps(problem, state, F, relaxed, inner.w)
+    fits = [*map(fit, pieces, W, F)]
     U = u_step(state.U, relaxed, fits)
     after = State(W, Z, U, state.rho, curvature)
     info = measure(problem, after, F, fits, state.W)

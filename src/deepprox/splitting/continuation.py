@@ -3,8 +3,11 @@
 A small ``rho`` lets the split pre-activations fit the response before the weights follow, and finds
 better minima; but a ``rho`` that is small against the penalty lets the W-step empty the network. So it
 starts at a multiple of the pull of the penalty, falls from block to block towards the input, and
-grows geometrically. ``docs/design/solver.md`` has the measurements.
+grows geometrically. A segment that is emptied stays so, since its gradient at zero is zero: it starts from a
+larger one. ``docs/design/solver.md`` has the measurements.
 """
+
+from itertools import pairwise
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,16 +16,22 @@ from jax import Array
 PULL_TO_RHO = 5.0
 TILT = 0.8
 FLOOR = 0.02
+SEGMENT = 20.0
 
 
-def automatic_rho(pulls: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+def automatic_rho(pulls: list[np.ndarray], splits: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     """``rho_l = 0.8^(L - l) max(0.02, 5 mean |d penalty_l / d W_l|)``, given these derivatives.
 
-    Leading axes (many starts) are kept; biases, in column 0, do not count.
+    One for each split, and 20 times that where a segment of several blocks ends. Leading axes (many
+    starts) are kept; biases, in column 0, do not count.
     """
-    base = [np.maximum(FLOOR, PULL_TO_RHO * np.abs(pull[..., 1:]).mean((-2, -1))) for pull in pulls]
-    rho = (TILT ** (len(base) - 1 - l) * r for l, r in enumerate(base))
-    return tuple(r.astype(pull.dtype) for r, pull in zip(rho, pulls, strict=True))
+    ends, rho = (*splits, len(pulls)), []
+    for begin, end in pairwise((0, *ends)):
+        pull = pulls[end - 1]
+        base = np.maximum(FLOOR, PULL_TO_RHO * np.abs(pull[..., 1:]).mean((-2, -1)))
+        scale = TILT ** (len(pulls) - end) * (SEGMENT if end - begin > 1 else 1.0)
+        rho.append((scale * base).astype(pull.dtype))
+    return tuple(rho)
 
 
 def grow(

@@ -4,26 +4,32 @@ Residuals are amplified with depth, so a small split objective can hide a useles
 objective is reported beside it, and it is the one that counts.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from deepprox.problem import Problem, Weights
-from deepprox.splitting.state import Info, State
+from deepprox.splitting.segments import Segment, pieces_of
+from deepprox.splitting.state import Info, State, charged_loss
 
 
 def measure(problem: Problem, state: State, F: list[Array], fits: list[Array], W_old: Weights) -> Info:
-    """Root mean squares over observations of ``Z - W F`` and of ``rho (W - W_old) F``, and their scales."""
+    """Root mean squares over observations of ``Z - W F`` and of ``rho (W - W_old) F``, and their scales.
+
+    Of a segment ``W F`` is its forward pass, and ``(W - W_old) F`` what the W-step changed in it.
+    """
     weight = problem.weight[:, None]
     primal = dual = primal_scale = dual_scale = jnp.zeros((), weight.dtype)
-    rows = zip(state.W, W_old, state.Z, state.U, state.rho, F, fits, strict=True)
-    for w, w_old, z, u, rho, f, fit in rows:
+    rows = zip(pieces_of(problem), state.W, W_old, state.Z, state.U, state.rho, F, fits, strict=True)
+    for piece, w, w_old, z, u, rho, f, fit in rows:
+        moved = fit - piece.linear(w_old, f) if isinstance(piece, Segment) else f @ (w - w_old).T
         primal += (weight * (z - fit) ** 2).sum()
-        dual += (weight * (rho * (f @ (w - w_old).T)) ** 2).sum()
+        dual += (weight * (rho * moved) ** 2).sum()
         primal_scale += (weight * jnp.maximum(z**2, fit**2)).sum()
         dual_scale += (weight * (rho * u) ** 2).sum()
-    acts = problem.network.activity(state.Z, problem.reads(state.Z)[1:], problem.weight)
-    split_loss = problem.data_loss(state.Z[-1]) + acts
-    sums = (primal, dual, primal_scale, dual_scale), split_loss, problem.mean_loss(state.W)
+    split_loss = charged_loss(problem, state.W, state.Z)
+    loss = charged_loss(problem, state.W, problem.network.forward(state.W, problem.X))
+    sums = (primal, dual, primal_scale, dual_scale), split_loss, loss
     squares, split_loss, loss = problem.allsum(sums)
     primal, dual, primal_scale, dual_scale = (jnp.sqrt(square) for square in squares)
     penalty = problem.network.penalty(state.W)
@@ -36,7 +42,7 @@ def measure(problem: Problem, state: State, F: list[Array], fits: list[Array], W
         primal_scale=primal_scale,
         dual_scale=dual_scale,
         rho=jnp.stack([jnp.mean(rho) for rho in state.rho]).mean(),
-        n_nonzero=jnp.stack([jnp.count_nonzero(w) for w in state.W]).sum(),
+        n_nonzero=jnp.stack([jnp.count_nonzero(w) for w in jax.tree.leaves(state.W)]).sum(),
     )
 
 

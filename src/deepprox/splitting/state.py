@@ -6,10 +6,14 @@ import numpy as np
 from jax import Array
 
 from deepprox.problem import Problem, Weights
+from deepprox.splitting.segments import Segment, fit, pieces_of
 
 
 class State(NamedTuple):
-    """Weights, split pre-activations, scaled duals, constraint weights, W-step curvatures."""
+    """Weights, split pre-activations, scaled duals, constraint weights, W-step curvatures.
+
+    One entry for each piece: a block, or a segment, whose weights are a tuple.
+    """
 
     W: Weights
     Z: tuple[Array, ...]
@@ -33,7 +37,7 @@ class Info(NamedTuple):
 
 
 def features(problem: Problem, Z: tuple[Array, ...]) -> list[Array]:
-    """``F_l = [1, reads_l]`` with ``reads_1 = X`` and ``reads_{l+1} = link_l(z_l)``."""
+    """``F_l = [1, reads_l]`` with ``reads_1 = X`` and ``reads_{l+1} = link_l(z_l)``; no 1 for a segment."""
     blocks = problem.network.blocks
     reads = [problem.X, *(block.link(z) for block, z in zip(blocks, Z[:-1], strict=False))]
     return [block.features(r) for block, r in zip(blocks, reads, strict=True)]
@@ -47,11 +51,22 @@ def start(W: Weights, Z: tuple, rho: tuple) -> State:
     return State(W, Z, nothing, rho, flat)
 
 
+def charged_loss(problem: Problem, W: Weights, Z: tuple[Array, ...]) -> Array:
+    """The mean loss at ``z_L`` and what hidden units are charged, at splits and inside segments."""
+    reads = problem.reads(Z)
+    total = problem.data_loss(Z[-1]) + problem.network.activity(Z, reads[1:], problem.weight)
+    for piece, w, r in zip(pieces_of(problem), W, reads, strict=True):
+        if isinstance(piece, Segment):
+            total += sum(act.value(A, problem.weight) for act, A in piece.acts_inside(w, r))
+    return total
+
+
 def lagrangian(problem: Problem, state: State) -> Array:
-    """``sum_i weight_i (loss + sum_l rho/2 (|z - W f + u|^2 - |u|^2)) + sum_l penalty_l``."""
+    """``sum_i weight_i (loss + sum_l rho/2 (|z - W f + u|^2 - |u|^2)) + activities + sum_l penalty_l``."""
     W, Z, U, rho, _ = state
-    total = problem.loss.value(Z[-1], problem.y)
-    for f, w, z, u, r in zip(features(problem, Z), W, Z, U, rho, strict=True):
-        total += (r / 2 * ((z - f @ w.T + u) ** 2 - u**2)).sum(-1)
-    acts = problem.network.activity(Z, problem.reads(Z)[1:], problem.weight)
-    return problem.allsum((problem.weight * total).sum() + acts) + problem.network.penalty(W)
+    missed: Any = 0.0
+    rows = zip(pieces_of(problem), features(problem, Z), W, Z, U, rho, strict=True)
+    for piece, f, w, z, u, r in rows:
+        missed += (r / 2 * ((z - fit(piece, w, f) + u) ** 2 - u**2)).sum(-1)
+    smooth = charged_loss(problem, W, Z) + (problem.weight * missed).sum()
+    return problem.allsum(smooth) + problem.network.penalty(W)

@@ -3,13 +3,51 @@
 All that the observations say is in ``S = F' diag(weight rho) F`` and
 ``C = (Z + U)' diag(weight rho) F``. On these, proximal gradient steps with Nesterov's momentum,
 restarted whenever the value would rise: any penalty with a prox, never an ascent.
+
+In a segment the forward pass ``g(W; f_i)`` stands for ``W f_i``. It is not linear in ``W``, so the same steps
+go through the observations.
 """
 
+from typing import Any, NamedTuple
+
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.flatten_util import ravel_pytree
 
 from deepprox.blocks import Dense
-from deepprox.problem import Problem
+from deepprox.problem import Problem, Weights
+from deepprox.splitting.segments import Segment, pieces_of
+from deepprox.splitting.state import State
+
+
+def w_steps(
+    problem: Problem, state: State, F: list[Array], Z: list[Array], inner: int
+) -> tuple[Weights, tuple[Array, ...]]:
+    """New weights of all pieces, each on its own, and the curvatures they met."""
+    pieces, targets = pieces_of(problem), [z + u for z, u in zip(Z, state.U, strict=True)]
+    said = [
+        None if isinstance(piece, Segment) else gram(problem, f, target, rho)
+        for piece, f, target, rho in zip(pieces, F, targets, state.rho, strict=True)
+    ]
+    grams = problem.allsum(said)
+    steps: list[tuple[Any, Array]] = []
+    for l, (piece, w, L) in enumerate(zip(pieces, state.W, state.curvature, strict=True)):
+        if isinstance(piece, Segment):
+            given = Given(F[l], targets[l], state.rho[l])
+            steps.append(segment_step(problem, piece, w, given, L, inner))
+        else:
+            S, C = grams[l]
+            steps.append(w_step(piece, w, S, C, L, inner))
+    return tuple(w for w, _ in steps), tuple(L for _, L in steps)
+
+
+class Given(NamedTuple):
+    """What a segment reads, what it should give, and how much that weighs."""
+
+    reads: Array
+    target: Array
+    rho: Array
 
 
 def gram(problem: Problem, F: Array, target: Array, rho: Array) -> tuple[Array, Array]:
@@ -52,3 +90,46 @@ def w_step(block: Dense, W: Array, S: Array, C: Array, L: Array, inner: int) -> 
     one = jnp.ones((), W.dtype)
     out = lax.fori_loop(0, inner, step, (W, WS, value(W, WS), W, WS, one, L))
     return out[0], out[-1]
+
+
+def segment_step(
+    problem: Problem, segment: Segment, W: Weights, given: Given, L: Array, inner: int
+) -> tuple[Weights, Array]:
+    """New weights of a segment after ``inner`` steps, and the curvature they met.
+
+    ``L`` is the curvature of the last call. A step ``d`` is kept when the smooth part rises by at most
+    ``<slope, d> + L/2 |d|^2``, up to rounding; else ``L`` grows.
+    """
+    start, unravel = ravel_pytree(W)
+    eps = float(jnp.finfo(start.dtype).eps)
+    weight = problem.weight[:, None] * given.rho
+
+    def smooth(w: Array) -> Array:
+        W = unravel(w)
+        charge: Any = sum(act.value(A, problem.weight) for act, A in segment.acts_inside(W, given.reads))
+        return (weight * (given.target - segment.linear(W, given.reads)) ** 2).sum() / 2 + charge
+
+    def sloped(w: Array) -> tuple[Array, Array]:
+        return problem.allsum(jax.value_and_grad(smooth)(w))
+
+    def step(_: int, carry: tuple) -> tuple:
+        w, best, v, t, L = carry
+        at_v, slope = sloped(v)
+        p = ravel_pytree(segment.prox(unravel(v - slope / L), 1 / L))[0]
+        at_p, d = problem.allsum(smooth(p)), p - v
+        bounded = at_p - at_v - slope @ d <= L / 2 * (d @ d) + 8 * eps * at_v
+        now = at_p + segment.value(unravel(p))
+        keep = bounded & (now <= best)
+        t_next = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
+        v = jnp.where(keep, p + (t - 1) / t_next * (p - w), w)
+        L = jnp.where(bounded, L, 2 * L)
+        return jnp.where(keep, p, w), jnp.where(keep, now, best), v, jnp.where(keep, t_next, 1.0), L
+
+    at, slope = sloped(start)
+    _, bent = jax.jvp(lambda w: segment.linear(unravel(w), given.reads), (start,), (slope,))
+    # the curvature of the square along its gradient
+    along = problem.allsum((weight * bent**2).sum()) / jnp.maximum(slope @ slope, jnp.finfo(L.dtype).tiny)
+    L = jnp.maximum(jnp.maximum(0.7 * L, along), eps)
+    one = jnp.ones((), start.dtype)
+    out = lax.fori_loop(0, inner, step, (start, at + segment.value(W), start, one, L))
+    return unravel(out[0]), out[-1]

@@ -9,42 +9,59 @@ with ``xi = z_{l+1} + u_{l+1} - b_{l+1}`` and ``c = W_l f_l - u_l``. The second 
 ``a = link(z)`` by a diagonal ``D >= W'W``, which leaves one scalar problem for every unit and
 observation: ``link.pull``. An activity is majorised by a square and joins it. No line search, no
 derivative at a kink, never an ascent.
+
+Where a segment reads ``z_l``, its forward pass ``g(link(z))`` stands for the linear map. It is majorised
+alike, with one curvature for each observation, which grows where it was too small.
 """
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from deepprox.activities import Activity
 from deepprox.links import Link
-from deepprox.problem import Problem
+from deepprox.problem import Problem, Weights
+from deepprox.splitting.segments import Segment, pieces_of
 from deepprox.splitting.state import State
 
 
 def z_step(problem: Problem, state: State, inner: int, newton: int) -> tuple[Array, ...]:
     """New ``Z`` given ``W, U``: ``inner`` majorisations for every hidden block, ``newton`` steps in each."""
-    blocks = problem.network.blocks
+    pieces = pieces_of(problem)
     W, Z, U, rho = state.W, list(state.Z), state.U, state.rho
-    for l in reversed(range(len(blocks))):
-        reads = problem.X if l == 0 else blocks[l - 1].link(Z[l - 1])
-        c = blocks[l].linear(W[l], reads) - U[l]
-        if l == len(blocks) - 1:
+    for l in reversed(range(len(pieces))):
+        reads = problem.X if l == 0 else pieces[l - 1].link(Z[l - 1])
+        c = pieces[l].linear(W[l], reads) - U[l]
+        if l == len(pieces) - 1:
             Z[l] = problem.loss.prox(c, problem.y, 1 / rho[l], Z[l], newton)
+            continue
+        hidden = Hidden(pieces[l].link, c, pieces[l].activity, problem.weight, rho[l], newton)
+        above, target, ratio = pieces[l + 1], Z[l + 1] + U[l + 1], rho[l + 1] / rho[l]
+        if isinstance(above, Segment):
+            Z[l] = under_segment(hidden, Z[l], above, W[l + 1], target, ratio, inner)
         else:
-            xi = Z[l + 1] + U[l + 1] - W[l + 1][:, 0]
-            acts = Acts(blocks[l].activity, problem.weight, rho[l])
-            ratio = rho[l + 1] / rho[l]
-            Z[l] = hidden(blocks[l].link, Z[l], c, xi, W[l + 1][:, 1:], ratio, acts, (inner, newton))
+            Z[l] = under_block(hidden, Z[l], W[l + 1], target, ratio, inner)
     return tuple(Z)
 
 
-class Acts(NamedTuple):
-    """The activity of a block and what its charge is weighed with."""
+class Hidden(NamedTuple):
+    """A split hidden block and what it pays by itself: ``|z - c|^2 / 2 + activity / rho``."""
 
+    link: Link
+    c: Array
     activity: Activity | None
     weight: Array
     rho: Array
+    newton: int
+
+    def pull(self, z: Array, q: Array, kappa: Array) -> Array:
+        """``argmin_z kappa/2 |link(z) - q|^2`` plus that, its activity majorised at ``z``."""
+        on_reads, on_z = self.curvature("reads", self.link(z)), self.curvature("z", z)
+        both = kappa + on_reads
+        q = jnp.where(both > 0, kappa * q / jnp.where(both > 0, both, 1.0), q)
+        return self.link.pull(self.c / (1 + on_z), q, both / (1 + on_z), z, self.newton)
 
     def curvature(self, on: str, A: Array) -> Array:
         """The curvature of its majoriser at ``A``, in units of the constraint; 0 if it is not on that."""
@@ -53,22 +70,55 @@ class Acts(NamedTuple):
         return self.activity.curvature(A, self.weight) / self.rho
 
 
-def hidden(
-    link: Link, z: Array, c: Array, xi: Array, W: Array, ratio: Array, acts: Acts, steps: tuple[int, int]
-) -> Array:
-    """``argmin_z ratio/2 |xi - W link(z)|^2 + |z - c|^2 / 2 + activity / rho`` by majorisation."""
-    inner, newton = steps
+def under_block(hidden: Hidden, z: Array, W: Array, target: Array, ratio: Array, inner: int) -> Array:
+    """``argmin_z ratio/2 |target - W [1; link(z)]|^2`` and what the hidden block pays, by majorisation."""
+    xi, W = target - W[:, 0], W[:, 1:]
     gram = W.T @ W
     diagonal = jnp.abs(gram).sum(0)
     safe = jnp.where(diagonal > 0, diagonal, 1.0)
-    target = xi @ W
+    goal = xi @ W
 
     def majorise(_: int, z: Array) -> Array:
-        a = link(z)
-        q, kappa = a + (target - a @ gram) / safe, ratio * diagonal
-        on_reads, on_z = acts.curvature("reads", a), acts.curvature("z", z)
-        both = kappa + on_reads
-        q = jnp.where(both > 0, kappa * q / jnp.where(both > 0, both, 1.0), q)
-        return link.pull(c / (1 + on_z), q, both / (1 + on_z), z, newton)
+        a = hidden.link(z)
+        return hidden.pull(z, a + (goal - a @ gram) / safe, ratio * diagonal)
 
     return lax.fori_loop(0, inner, majorise, z)
+
+
+def under_segment(
+    hidden: Hidden, z: Array, segment: Segment, W: Weights, target: Array, ratio: Array, inner: int
+) -> Array:
+    """``argmin_z ratio/2 |target - g(W; link(z))|^2`` and what the hidden block pays, by majorisation.
+
+    Activities inside the segment are majorised by squares at the first ``z``. A curvature ``kappa`` bounds
+    an observation if what it pays above is at most ``<slope, d> + kappa/2 |d|^2`` more after a step ``d``.
+    """
+    above = segment.acts_inside(W, hidden.link(z))
+    bends = [act.curvature(A, hidden.weight) / hidden.rho for act, A in above]
+
+    def pays(a: Array) -> Array:
+        total = (ratio * (target - segment.linear(W, a)) ** 2).sum(-1, keepdims=True)
+        for bend, (_, A) in zip(bends, segment.acts_inside(W, a), strict=True):
+            total += (bend * A**2).sum(-1, keepdims=True)
+        return total / 2
+
+    def slope_at(a: Array) -> tuple[Array, Array]:
+        paid, back = jax.vjp(pays, a)
+        return paid, back(jnp.ones_like(paid))[0]
+
+    def majorise(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        z, kappa = carry
+        a = hidden.link(z)
+        paid, slope = slope_at(a)
+        trial = hidden.pull(z, a - slope / kappa, kappa)
+        d = hidden.link(trial) - a
+        bounded = pays(a + d) - paid <= ((slope + kappa / 2 * d) * d).sum(-1, keepdims=True)
+        return jnp.where(bounded, trial, z), jnp.where(bounded, kappa, 4 * kappa)
+
+    a = hidden.link(z)
+    _, slope = slope_at(a)
+    _, bent = jax.jvp(lambda a: segment.linear(W, a), (a,), (slope,))
+    length = (slope**2).sum(-1, keepdims=True)
+    along = (ratio * bent**2).sum(-1, keepdims=True) / jnp.where(length > 0, length, 1.0)
+    # a curvature far below the block's own, which is 1, is no bound worth having
+    return lax.fori_loop(0, 2 * inner, majorise, (z, jnp.maximum(along, 1e-3)))[0]

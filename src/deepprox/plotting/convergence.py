@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from deepprox.plotting.colours import INK, MUTED
+
 PHASES = {"split": ("#E8EEF7", "split"), "join": ("#FBF1E3", "join"), "newton": ("#E9F4EA", "Newton")}
-INK, MUTED = "#1F3B73", "#6B7280"
 MEASURES = {
     "primal": ("#C8553D", "primal residual"),
     "dual": ("#E0A458", "dual residual"),

@@ -1,0 +1,147 @@
+"""Whole paths against LassoNet's: time, and test accuracy at every number of inputs that LassoNet visits.
+
+LassoNet (Lemhadri et al. 2021) runs in the environment ``.venv-peers`` (``make peers``), on the same splits,
+in the same run, one after the other. Ours selects inputs by a group lasso on the first block and refits
+what is left at the weakest strength (``relax=True``), in single precision and with few iterations at
+every strength, as LassoNet does.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.model_selection import train_test_split
+
+import deepprox
+from benchmarks import show
+from deepprox import DeepClassifier, penalties
+
+PEERS = Path(__file__).parents[1] / ".venv-peers" / "bin" / "python"
+SPLITS = 5
+SETS = {"iris": load_iris, "breast cancer": load_breast_cancer, "digits": load_digits}
+SLACK, RATIO, COLD_FITS = 0.005, 20, 5
+
+
+def split(name, seed):
+    """Train and test parts, standardised on the train part."""
+    X, y = SETS[name](return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
+    mean, deviation = X.mean(0), X.std(0)
+    deviation[deviation == 0] = 1
+    return (X - mean) / deviation, (X_test - mean) / deviation, y, y_test
+
+
+def estimator():
+    """One hidden layer of 100 rectified units, inputs selected whole, a fixed small ridge on the output."""
+    return DeepClassifier(
+        (100,), penalty=("group_inputs", penalties.L2(1e-4)), standardize=False, tol=1e-3, max_iter=400,
+        dtype="float32", random_state=0,
+    )  # fmt: skip
+
+
+def ours(name, seed):
+    """Seconds of a path, (inputs, test accuracy) of its models, and seconds of one cold fit."""
+    X, X_test, y, y_test = split(name, seed)
+    begin = time.perf_counter()
+    path = deepprox.path(estimator(), X, y, 35, eps=1e-2, relax=True, max_iter=15)
+    seconds = time.perf_counter() - begin
+    models = [(int(model.selected_features_.sum()), float(model.score(X_test, y_test))) for model in path]
+    begin = time.perf_counter()
+    estimator().set_params(alpha=path.alphas[0]).fit(X, y)
+    return seconds, models, time.perf_counter() - begin
+
+
+def peer(name, seed):
+    """The same of LassoNet, run by its own Python."""
+    done = subprocess.run(
+        [PEERS, "-m", "benchmarks.peer_lassonet", name, str(seed)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[1],
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    return found["seconds"], [tuple(model) for model in found["models"]]
+
+
+def at_counts(models):
+    """The accuracy of the first model of every number of inputs."""
+    first: dict[int, float] = {}
+    for inputs, accuracy in models:
+        first.setdefault(inputs, accuracy)
+    return first
+
+
+def at_most(models, inputs):
+    """The accuracy of the first model with at most so many inputs."""
+    return next(accuracy for count, accuracy in models if count <= inputs)
+
+
+def main() -> None:
+    """Time and accuracy of both on three data sets, five splits each."""
+    if not PEERS.exists():
+        raise SystemExit("LassoNet is not installed: run `make peers` first.")
+    rows, curves, totals = [], {}, np.zeros(2)
+    for name in SETS:
+        ours(name, 0)  # compiles
+        times, cold, gaps = np.zeros(2), 0.0, {}
+        for seed in range(SPLITS):
+            seconds, models, one = ours(name, seed)
+            their_seconds, theirs = peer(name, seed)
+            times += seconds, their_seconds
+            cold += one
+            for inputs, accuracy in at_counts(theirs).items():
+                gaps.setdefault(inputs, []).append((accuracy, at_most(models, inputs)))
+        means = {inputs: np.mean(pairs, axis=0) for inputs, pairs in sorted(gaps.items(), reverse=True)}
+        behind = {inputs: float(a - b) for inputs, (a, b) in means.items() if a - b > SLACK}
+        totals += times
+        curves[name] = means
+        rows.append([
+            name, times[0] / SPLITS, times[1] / SPLITS, times[1] / times[0], times[0] / cold,
+            f"{len(means) - len(behind)} of {len(means)}",
+            ", ".join(f"{k}: {100 * v:.1f}" for k, v in behind.items()) or "none",
+            show.met(not behind and times[0] < COLD_FITS * cold),
+        ])  # fmt: skip
+    rows.append(
+        [
+            "all",
+            *(totals / SPLITS),
+            totals[1] / totals[0],
+            "",
+            "",
+            "",
+            show.met(totals[1] >= RATIO * totals[0]),
+        ]
+    )
+    show.table(
+        f"Paths against LassoNet, hidden 100, {SPLITS} splits (seconds of a path; compiled)",
+        [
+            "",
+            "deepprox s",
+            "LassoNet s",
+            "ratio",
+            "in cold fits",
+            "counts within 0.5",
+            "points behind at",
+            "",
+        ],
+        rows,
+    )
+    for name, means in curves.items():
+        picked = list(means.items())[:: max(1, len(means) // 14)]
+        show.table(
+            f"{name}: mean test accuracy at a number of inputs",
+            ["inputs", *(str(inputs) for inputs, _ in picked)],
+            [
+                [system, *(f"{100 * pair[k]:.1f}" for _, pair in picked)]
+                for k, system in enumerate(("LassoNet", "deepprox"))
+            ],
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

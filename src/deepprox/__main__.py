@@ -1,0 +1,5 @@
+"""``python -m deepprox``: the command line."""
+
+from deepprox.cli import main
+
+main()

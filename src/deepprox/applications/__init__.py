@@ -1,0 +1,1 @@
+"""Applications: published analyses, run end to end."""

@@ -1,0 +1,5 @@
+"""The command line: ``deepprox fit``, ``predict``, ``report`` and more."""
+
+from deepprox.cli.commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,98 @@
+"""A path of strengths and what rules choose on it: ``path``, ``select``, and ``fit --alpha auto``."""
+
+from typing import Any, NamedTuple
+
+import pandas as pd
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from deepprox.cli.fitting import keep, quietly
+from deepprox.cli.predicting import write_table
+from deepprox.cli.training import Prepared, estimator, largest_unit, need_folder, prepare
+from deepprox.cli.voice import OK, Voice
+from deepprox.estimators import DeepClassifier
+from deepprox.estimators._resolve import peek_loss
+from deepprox.report.paths import picks_table, record_of_path
+from deepprox.report.table import Table
+from deepprox.selection import DeepClassifierCV, DeepRegressorCV, Path, path
+
+FOLDS = ("1se", "min")  # rules that look at what folds leave out
+SHOWN = ("alpha", "objective", "loss", "n_inputs", "n_nonzero", "df", "aic", "bic", "ebic", "fold_loss")
+
+
+class Walked(NamedTuple):
+    """A path, and its record on the scale of the options.
+
+    Where factors are groups, the path names the strongest of them, which is not ``alpha``.
+    """
+
+    path: Path
+    record: dict[str, Any]
+
+
+def walk(prepared: Prepared, options: dict[str, Any], voice: Voice) -> Walked:
+    """The path that the options ask for; a loss that is no likelihood needs folds to choose by."""
+    start = estimator(prepared, options, 1.0, voice.progress)
+    loss = peek_loss(start.loss, start._losses)
+    rule = options["criterion"] = options["criterion"] or ("1se" if loss and not loss.likelihood else "bic")
+    unit = 1.0 if isinstance(start.penalty, str) else largest_unit(prepared.columns.groups_)
+    with quietly():
+        if rule not in FOLDS:
+            found = path(start, prepared.X, prepared.y, options["alphas"])
+            return Walked(found, record_of_path(found, unit))
+        folds = by_folds(start, options, rule).fit(prepared.X, prepared.y)
+    found = folds.path_
+    strengths = {"1se": folds.alpha_1se_, "min": folds.alpha_min_}
+    choices = {rule: int((found.alphas == alpha).argmax()) for rule, alpha in strengths.items()}
+    record = record_of_path(found, unit, choices)
+    record["frame"]["fold_loss"] = folds.loss_path_.mean(axis=1).tolist()
+    return Walked(found, record)
+
+
+def by_folds(start: Any, options: dict[str, Any], rule: str) -> Any:
+    """The estimator that chooses its strength by five folds."""
+    classes = isinstance(start, DeepClassifier)
+    split = (StratifiedKFold if classes else KFold)(5, shuffle=True, random_state=options["seed"])
+    chooser: Any = (DeepClassifierCV if classes else DeepRegressorCV)(
+        alphas=options["alphas"], cv=split, rule=rule
+    )
+    same = chooser.get_params(deep=False).keys() & start.get_params(deep=False).keys()
+    return chooser.set_params(**{name: getattr(start, name) for name in same})
+
+
+def choose_and_save(voice: Voice, options: dict[str, Any], command: str) -> int:
+    """Walk a path, let a rule choose, save the model; the exit code."""
+    need_folder(options["out"])
+    prepared = prepare(voice, options)
+    walked = walk(prepared, options, voice)
+    rule = options["criterion"]
+    if rule not in walked.record["picks"]:
+        walked.path.select(rule)  # says why it cannot choose
+    pick = walked.record["picks"][rule]
+    model = walked.path[pick["index"]]
+    voice.note(f"{rule} chooses alpha {pick['alpha']:.4g}, number {pick['index'] + 1} of {len(walked.path)}.")
+    if pick["index"] == 0:
+        voice.note("That is the weakest strength of the path: a weaker one, given by --alpha, may be better.")
+    return keep(
+        voice, model, prepared, options["out"], {"command": command, "rule": rule, "path": walked.record}
+    )
+
+
+def show_path(voice: Voice, options: dict[str, Any]) -> int:
+    """Walk a path and show it."""
+    for out in (options["out"], options["plot"]):
+        need_folder(out or ".")
+    prepared = prepare(voice, options)
+    walked = walk(prepared, options, voice)
+    frame = pd.DataFrame(walked.record["frame"])
+    if options["out"]:
+        write_table(frame, options["out"])
+        voice.note(f"Saved in {options['out']}.")
+    if options["plot"]:
+        walked.path.plot().figure_.savefig(options["plot"])
+        voice.note(f"Saved in {options['plot']}.")
+    shown = [name for name in SHOWN if name in frame]
+    rows = [[f"{value:.5g}" for value in row] for row in frame[shown].to_numpy(float)]
+    table = Table(rows, shown, f"Path of {len(frame)} strengths", numeric=range(len(shown)))
+    picks = picks_table(walked.record["picks"], "What each rule chooses")
+    voice.result(walked.record, f"{table.text(width=120)}\n\n{picks.text()}")
+    return OK

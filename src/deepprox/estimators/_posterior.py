@@ -1,0 +1,105 @@
+"""The estimators' door to the posterior: draws, and predictions averaged over them."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from deepprox.estimators._observations import dense
+from deepprox.posterior import Draws, sample_posterior
+from deepprox.runtime import keep_programs, precision
+from deepprox.statistics.criteria import sure
+
+
+class PosteriorMixin:
+    """``p(W | data)`` proportional to ``exp(-n objective(W))``, sampled."""
+
+    _W: Any
+    _n: int
+    _loss: Any
+    _scale: Any
+
+    def sample_posterior(
+        self,
+        method="auto",
+        n_chains=4,
+        n_draws=1000,
+        n_warmup=1000,
+        *,
+        sigma=None,
+        bias_scale=5.0,
+        thin=None,
+        curvature="auto",
+        random_state=None,
+        verbose=0,
+    ) -> Draws:
+        """Draw weights from the posterior, whose mode is the fit: likelihood times prior ``exp(-n penalty)``.
+
+        Parameters
+        ----------
+        method : {"auto", "proximal", "proximal-unadjusted", "nuts", "polya-gamma", "laplace"}, default="auto"
+            "proximal" is Metropolis-adjusted proximal Langevin, for every penalty, and "proximal-unadjusted"
+            the same without the test; "nuts" is NumPyro's, for penalties with a derivative away from zero;
+            "polya-gamma" is Gibbs sampling, for one block with a logistic or softmax loss and l1, l2 or
+            elastic net; "laplace" is a Gaussian on the live weights. "auto" takes Gibbs where it can, else
+            NUTS for one block where it can, else proximal Langevin.
+        n_chains, n_draws, n_warmup : int, default=4, 1000, 1000
+            Chains side by side, draws of each that are kept, and draws of each before them.
+        sigma : float, default=None
+            Standard deviation of the response, for squared loss; by default ``sqrt(RSS / (N - df))``.
+        bias_scale : float, default=5.0
+            Standard deviation of the prior of free biases of hidden units, which have none of their own.
+        thin : int, default=None
+            Steps of proximal Langevin for each draw; by default 5 for one block and 20 for a deeper network.
+        curvature : {"auto", "full", "diagonal", "last_block"}, default="auto"
+            Second derivatives of "laplace": all, their diagonal, or those of the last block, whose weights
+            alone vary; "auto" is all up to 5000 live weights, then the diagonal.
+        random_state : int, RandomState or None, default=None
+            Seed.
+        verbose : int, default=0
+            1 shows a progress bar. Ctrl-C keeps what is drawn.
+
+        Returns
+        -------
+        draws : deepprox.posterior.Draws
+            Weights, diagnostics, ``summary()``, ``plot()``, ``to_arviz()``; pass it to ``predict``.
+        """
+        check_is_fitted(self)
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        if sigma is None and self._loss.free_scale:
+            sigma = sure(self._likelihood(), self.degrees_of_freedom(random_state=0)).sigma  # type: ignore[attr-defined]
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self._W[0].shape[1] - 1)])
+        keep_programs()
+        with precision(np.float64):
+            return sample_posterior(
+                self._problem(),  # type: ignore[attr-defined]
+                self._W,
+                self._n,
+                method=method,
+                n_chains=n_chains,
+                n_draws=n_draws,
+                n_warmup=n_warmup,
+                seed=seed,
+                sigma=sigma,
+                bias_scale=bias_scale,
+                thin=thin,
+                curvature=curvature,
+                input_names=names,
+                verbose=verbose,
+            )
+
+    def _inputs(self, X: Any, posterior: Draws) -> np.ndarray:
+        """Inputs as the draws take them."""
+        check_is_fitted(self)
+        if not isinstance(posterior, Draws):
+            raise TypeError(
+                f"posterior must be what sample_posterior() returns, got {type(posterior).__name__}."
+            )
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, reset=False)
+        if [w.shape[2:] for w in posterior.W] != [w.shape for w in self._W]:
+            raise ValueError("These draws are of a network of another shape: sample this one.")
+        return self._scale.standardize(dense(X))
+
+    def _posterior_mean(self, X: Any, posterior: Draws) -> np.ndarray:
+        return posterior.mean(self._inputs(X, posterior)).astype(self._W[0].dtype)

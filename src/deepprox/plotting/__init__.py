@@ -1,0 +1,8 @@
+"""Pictures, in the manner of scikit-learn's displays."""
+
+from deepprox.plotting.comparison import ComparisonDisplay
+from deepprox.plotting.convergence import ConvergenceDisplay
+from deepprox.plotting.path import RegularizationPathDisplay
+from deepprox.plotting.stability import StabilityDisplay
+
+__all__ = ["ComparisonDisplay", "ConvergenceDisplay", "RegularizationPathDisplay", "StabilityDisplay"]

@@ -1,0 +1,52 @@
+"""The network that is left: its canonical form on the live inputs and units alone, the same function."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from deepprox.joining.live import canonical
+from deepprox.links import Link
+from deepprox.problem import Network, Weights
+
+
+class Pruned(NamedTuple):
+    """Small weights ``[bias, reads]`` of every block, and where their units sit in the whole network.
+
+    ``places`` holds the live inputs, the live units of every hidden block, and all outputs. Of a network
+    that ignores its inputs only the last bias is left.
+    """
+
+    W: tuple[np.ndarray, ...]
+    links: tuple[Link, ...]
+    places: tuple[np.ndarray, ...]
+
+
+def prune(network: Network, W: Weights) -> Pruned:
+    """The live part of a network, from the outputs back to the inputs."""
+    whole, _ = canonical(network, W)
+    rows = np.arange(network.blocks[-1].size)
+    small: list[np.ndarray] = []
+    places = [rows]
+    for l in reversed(range(len(whole))):
+        here = whole[l][rows]
+        reads, rows = _reached(network, l, (here[:, 1:] != 0).any(0))
+        small.insert(0, here[:, np.concatenate([[0], 1 + reads])])
+        places.insert(0, rows)
+    links = tuple(block.link for block in network.blocks[:-1])
+    if not all(len(place) for place in places):
+        return Pruned((small[-1][:, :1],), (), (np.arange(0), places[-1]))
+    return Pruned(tuple(small), links, tuple(places))
+
+
+def _reached(network: Network, l: int, read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What of the reads of block ``l`` stays, and the inputs or units before it that these come from."""
+    link = network.blocks[l - 1].link
+    if l == 0 or link.elementwise:
+        return np.flatnonzero(read), np.flatnonzero(read)
+    # a group of units stays as a whole
+    size = network.blocks[l - 1].size
+    groups = link.n_groups(size)  # type: ignore[attr-defined]
+    alive = read.reshape(groups, -1).any(1)
+    return np.flatnonzero(np.repeat(alive, read.size // groups)), np.flatnonzero(
+        np.repeat(alive, size // groups)
+    )

@@ -1,0 +1,21 @@
+"""Fitted models as files that hold data and never code: a zip of JSON and arrays."""
+
+from deepprox.saving.archive import FORMAT, LIMIT, Archive, read, replacing, write
+from deepprox.saving.consistency import check_model
+from deepprox.saving.save import save
+from deepprox.saving.tree import build, decode, encode, name_of
+
+__all__ = [
+    "FORMAT",
+    "LIMIT",
+    "Archive",
+    "build",
+    "check_model",
+    "decode",
+    "encode",
+    "name_of",
+    "read",
+    "replacing",
+    "save",
+    "write",
+]

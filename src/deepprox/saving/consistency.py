@@ -1,0 +1,153 @@
+"""Whether the parts of a loaded network fit each other, before anything is computed with them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from deepprox.activities import Activity
+from deepprox.blocks import Dense
+from deepprox.links import Link
+from deepprox.losses import Loss
+from deepprox.penalties import Penalty
+from deepprox.problem import Network
+
+NUMBERS: dict[str, type] = {
+    "_n": int,
+    "n_features_in_": int,
+    "n_layers_": int,
+    "n_outputs_": int,
+    "n_iter_": int,
+    "n_nonzero_": int,
+    "loss_": float,
+    "objective_": float,
+}
+RECORD: dict[str, type | tuple[type, ...]] = {
+    "objective": float,
+    "loss": float,
+    "penalty": float,
+    "certificate": float,
+    "primal": float,
+    "dual": float,
+    "status": str,
+    "message": str,
+    "n_iter": int,
+    "n_held": int,
+    "n_nonzero": tuple,
+    "starts": tuple,
+    "seconds": dict,
+    "strict": (bool, type(None)),
+}
+
+
+def check_model(model: Any) -> None:
+    """ValueError unless weights, network, scale, names and records of a fitted network belong together."""
+    facts = _Facts(model)
+    for name, kind in NUMBERS.items():
+        _need(type(facts[name]) is kind, f"{name} is not of the type {kind.__name__}")
+    _check_network(facts)
+    _check_weights(facts)
+    _check_inputs(facts)
+    _check_outputs(facts)
+    record = facts["solution_"]
+    for name, kinds in RECORD.items():
+        _need(isinstance(getattr(record, name, ...), kinds), f"solution_.{name} is of the wrong type")
+    history = facts["_history"]
+    _need(isinstance(history, list) and history, "the history is missing")
+    _need(
+        all(isinstance(row, dict) and "iteration" in row for row in history), "the history has strange rows"
+    )
+
+
+class _Facts:
+    """The fitted attributes of a model by name."""
+
+    def __init__(self, model: Any) -> None:
+        self.values = vars(model)
+
+    def __getitem__(self, name: str) -> Any:
+        _need(name in self.values, f"the fitted attribute {name} is missing")
+        return self.values[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+
+def _need(holds: Any, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _check_network(facts: _Facts) -> None:
+    network = facts["_network"]
+    _need(isinstance(network, Network), "the network is not one")
+    _need(isinstance(network.blocks, tuple) and network.blocks, "the network has no blocks")
+    for block in network.blocks:
+        right = (
+            isinstance(block, Dense)
+            and (type(block.size) is int and block.size >= 1)
+            and isinstance(block.link, Link)
+            and isinstance(block.penalty, Penalty)
+            and isinstance(block.activity, Activity | None)
+        )
+        _need(right, "a block of the network has strange parts")
+    _need(isinstance(facts["_loss"], Loss), "the loss is not one")
+
+
+def _check_weights(facts: _Facts) -> None:
+    W, network, n_in = facts["_W"], facts["_network"], facts["n_features_in_"]
+    shapes = network.shapes(n_in)
+    _need(n_in >= 1 and isinstance(W, tuple), "the weights are missing")
+    _need(_shaped(W, shapes, "f"), f"the weights do not have the shapes {shapes} of the network")
+    _need(len({w.dtype for w in W}) == 1, "the weights are not of one precision")
+    _need(all(np.isfinite(w).all() for w in W), "some weights are not finite")
+    for name in ("coefs_", "coefs_standardized_"):
+        coefs = [(n_read - 1, n_out) for n_out, n_read in shapes]
+        _need(_shaped(facts[name], coefs, "f"), f"{name} does not have the shapes of the network")
+    for name in ("intercepts_", "intercepts_standardized_"):
+        biases = [(n_out,) for n_out, _ in shapes]
+        _need(_shaped(facts[name], biases, "f"), f"{name} does not have the shapes of the network")
+    reads = [(n_read - 1,) for _, n_read in shapes]
+    _need(_shaped(facts["live_"], reads, "b"), "live_ does not have the shapes of the network")
+    _need(facts["n_layers_"] == len(W) + 1, "n_layers_ is not that of the network")
+
+
+def _check_inputs(facts: _Facts) -> None:
+    n_in = facts["n_features_in_"]
+    scale = facts["_scale"]
+    _need(
+        isinstance(scale, tuple) and _shaped(scale[:2], [(n_in,)] * 2, "f"),
+        "the scale does not fit the inputs",
+    )
+    _need(_shaped(scale[2:], [(n_in,)], "b"), "the scale does not fit the inputs")
+    _need(np.isfinite(scale[0]).all() and (scale[1] > 0).all(), "the scale of the inputs is not positive")
+    masks = (facts["selected_features_"],), (facts["feature_importances_"],)
+    _need(_shaped(masks[0], [(n_in,)], "b"), "selected_features_ does not fit the inputs")
+    _need(_shaped(masks[1], [(n_in,)], "f"), "feature_importances_ does not fit the inputs")
+    if "feature_names_in_" in facts:
+        names = facts["feature_names_in_"]
+        _need(_shaped([names], [(n_in,)], "OU"), "feature_names_in_ does not fit the inputs")
+        _need(all(isinstance(name, str) for name in names), "feature_names_in_ holds more than texts")
+
+
+def _check_outputs(facts: _Facts) -> None:
+    n_out = facts["n_outputs_"]
+    _need(n_out == facts["_network"].blocks[-1].size, "n_outputs_ is not that of the network")
+    if "classes_" in facts:
+        classes = facts["classes_"]
+        _need(isinstance(classes, np.ndarray) and classes.ndim == 1, "classes_ is not an array")
+        _need(len(classes) == (n_out if n_out > 1 else 2), "classes_ does not fit the outputs")
+    else:
+        _need(type(facts["_one_column"]) is bool, "the shape of the response is missing")
+
+
+def _shaped(arrays: Any, shapes: Iterable[tuple[int, ...]], kinds: str) -> bool:
+    shapes = list(shapes)
+    return (
+        isinstance(arrays, list | tuple)
+        and len(arrays) == len(shapes)
+        and all(
+            isinstance(array, np.ndarray) and array.shape == shape and array.dtype.kind in kinds
+            for array, shape in zip(arrays, shapes)
+        )
+    )

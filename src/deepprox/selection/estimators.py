@@ -1,0 +1,419 @@
+"""Estimators that choose their own strength: by cross-validation, or by an information criterion."""
+
+import inspect
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
+from sklearn.utils.validation import _check_sample_weight
+
+from deepprox.estimators import DeepClassifier, DeepRegressor
+from deepprox.selection.paths import CRITERIA, Path, path
+from deepprox.selection.progress import along
+
+RULES = ("min", "1se")
+
+
+class _Chooses:
+    """Fits a path of its plain estimator and becomes one of its models."""
+
+    alphas: Any
+    eps: Any
+    relax: Any
+    verbose: Any
+    _plain: ClassVar[type]
+    _own: ClassVar[tuple[str, ...]]  # parameters that the plain estimator does not have
+
+    def _estimator(self) -> Any:
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return self._plain(**{name: value for name, value in params.items() if name not in self._own})
+
+    def _path(self, plain: Any, X: Any, y: Any, sample_weight: Any) -> Path:
+        return path(plain, X, y, self.alphas, eps=self.eps, relax=self.relax, sample_weight=sample_weight)
+
+    def _become(self, found: Path, index: int) -> None:
+        """Take over the fitted attributes of a model of the path."""
+        model = found[index]
+        names = set(inspect.signature(type(model)).parameters)
+        vars(self).update({name: value for name, value in vars(model).items() if name not in names})
+        self.alpha_, self.alphas_, self.path_ = float(found.alphas[index]), found.alphas, found
+        if model.solution_.status not in ("converged", "settled"):
+            warnings.warn(
+                f"{type(self).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=3
+            )
+
+    def __getstate__(self):
+        """Without the path, which holds the data."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name != "path_"}
+
+
+class _ByFolds(_Chooses):
+    """The strength with the least loss on what each fold leaves out, or the 1-standard-error rule.
+
+    The path of all data gives the strengths; each fold walks them on its own part. Folds run in threads.
+    """
+
+    cv: Any
+    rule: Any
+    n_jobs: Any
+    _own = ("alphas", "eps", "relax", "cv", "rule", "n_jobs")
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the path, choose the strength by cross-validation, and keep its model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Response.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the observations, in the fits and in the losses of the folds.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if self.rule not in RULES:
+            raise ValueError(f"rule must be 'min' or '1se', got {self.rule!r}.")
+        plain = self._estimator()
+        found = self._path(plain, X, y, sample_weight)
+        X, y = indexable(X, y)
+        folds = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(X, y))
+        with along("folds", self.verbose) as told:
+            run = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")
+            given = plain, X, y, sample_weight, found.alphas, self.relax
+            jobs = (delayed(_fold)(*given, fold) for fold in folds)
+            done = []
+            for k, one in enumerate(run(jobs)):
+                done.append(one)
+                if told:
+                    told(k + 1, len(folds), found.alphas[-1], found.solutions[-1])
+        losses, scores = (np.array(rows).T for rows in zip(*done, strict=True))
+        self.loss_path_, self.score_path_ = losses, scores
+        means = losses.mean(axis=1)
+        best = int(np.argmin(means))
+        self.alpha_min_ = float(found.alphas[best])
+        error = losses[best].std(ddof=1) / np.sqrt(losses.shape[1])
+        within = int(np.flatnonzero(means <= means[best] + error).max())
+        self.alpha_1se_ = float(found.alphas[within])
+        self._become(found, best if self.rule == "min" else within)
+        return self
+
+
+def _fold(
+    plain: Any,
+    X: Any,
+    y: Any,
+    weight: Any,
+    alphas: np.ndarray,
+    relax: bool,
+    fold: tuple[np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean losses and scores of a fold's path on what the fold leaves out."""
+    from sklearn.utils import _safe_indexing as take
+
+    inside, outside = fold
+    kept = None if weight is None else _check_sample_weight(weight, X)
+    found = path(
+        clone(plain).set_params(verbose=0),
+        take(X, inside),
+        take(y, inside),
+        alphas,
+        relax=relax,
+        sample_weight=None if kept is None else kept[inside],
+    )
+    X_out, y_out = take(X, outside), take(y, outside)
+    w_out = np.ones(len(outside)) if kept is None else kept[outside]
+    losses = [np.average(model._losses_of(X_out, y_out), weights=w_out) for model in found]
+    scores = [model.score(X_out, y_out, sample_weight=w_out) for model in found]
+    return np.array(losses), np.array(scores)
+
+
+class _ByCriterion(_Chooses):
+    """The strength with the least information criterion."""
+
+    criterion: Any
+    _own = ("alphas", "eps", "relax", "criterion")
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the path, choose the strength by the criterion, and keep its model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Response.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the observations.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if self.criterion not in CRITERIA:
+            known = ", ".join(repr(name) for name in CRITERIA)
+            raise ValueError(f"criterion must be one of {known}, got {self.criterion!r}.")
+        found = self._path(self._estimator(), X, y, sample_weight)
+        choice = found.select(self.criterion)
+        self.criterion_ = found.criteria[self.criterion].to_numpy()
+        self._become(found, choice.index)
+        return self
+
+
+def _store(model: Any, given: dict[str, Any]) -> None:
+    """Keep the arguments of a constructor as they are."""
+    vars(model).update((name, given[name]) for name in inspect.signature(type(model)).parameters)
+
+
+class DeepClassifierCV(_ByFolds, DeepClassifier):
+    """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
+
+    A :class:`DeepClassifier` that chooses its own strength; its other parameters and attributes are the same.
+
+    Parameters
+    ----------
+    alphas : int or array-like, default=50
+        Strengths, or how many; see :func:`deepprox.path`.
+    eps : float, default=1e-3
+        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
+    relax : bool, default=False
+        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
+        then does not pay for shrinkage with superfluous inputs.
+    cv : int, splitter or iterable, default=None
+        Folds, as in scikit-learn: five by default, with every class in its proportion.
+    rule : {"1se", "min"}, default="1se"
+        The sparsest model within one standard error of the least mean loss, or that of the least.
+    n_jobs : int, default=None
+        Folds that run at a time, in threads.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength that was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        The strengths of the path.
+    path_ : Path
+        The path on all data; not part of a pickle.
+    loss_path_, score_path_ : ndarray of shape (n_alphas, n_folds)
+        Mean loss and score on what each fold leaves out.
+    alpha_min_, alpha_1se_ : float
+        The choices of both rules.
+    """
+
+    _plain = DeepClassifier
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(50,),
+        link="relu",
+        loss="softmax",
+        penalty="l1",
+        alphas=50,
+        eps=1e-3,
+        relax=False,
+        cv=None,
+        rule="1se",
+        n_jobs=None,
+        penalize_bias=False,
+        activity=None,
+        splits="all",
+        join=True,
+        rho="auto",
+        n_init=1,
+        standardize=True,
+        max_iter=2000,
+        tol=1e-6,
+        random_state=None,
+        dtype="float64",
+        verbose=0,
+    ):
+        _store(self, locals())
+
+
+class DeepClassifierIC(_ByCriterion, DeepClassifier):
+    """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
+
+    A :class:`DeepClassifier` that chooses its own strength; its other parameters and attributes are the same.
+
+    Parameters
+    ----------
+    alphas : int or array-like, default=50
+        Strengths, or how many; see :func:`deepprox.path`.
+    eps : float, default=1e-3
+        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
+    relax : bool, default=False
+        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
+        then does not pay for shrinkage with superfluous inputs.
+    criterion : {"bic", "aic", "aicc", "ebic", "gcv"}, default="bic"
+        What is to be least.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength that was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        The strengths of the path.
+    path_ : Path
+        The path on all data; not part of a pickle.
+    criterion_ : ndarray of shape (n_alphas,)
+        The criterion of every model.
+    """
+
+    _plain = DeepClassifier
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(50,),
+        link="relu",
+        loss="softmax",
+        penalty="l1",
+        alphas=50,
+        eps=1e-3,
+        relax=False,
+        criterion="bic",
+        penalize_bias=False,
+        activity=None,
+        splits="all",
+        join=True,
+        rho="auto",
+        n_init=1,
+        standardize=True,
+        max_iter=2000,
+        tol=1e-6,
+        random_state=None,
+        dtype="float64",
+        verbose=0,
+    ):
+        _store(self, locals())
+
+
+class DeepRegressorCV(_ByFolds, DeepRegressor):
+    """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
+
+    A :class:`DeepRegressor` that chooses its own strength; its other parameters and attributes are the same.
+
+    Parameters
+    ----------
+    alphas : int or array-like, default=50
+        Strengths, or how many; see :func:`deepprox.path`.
+    eps : float, default=1e-3
+        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
+    relax : bool, default=False
+        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
+        then does not pay for shrinkage with superfluous inputs.
+    cv : int, splitter or iterable, default=None
+        Folds, as in scikit-learn: five by default, with every class in its proportion.
+    rule : {"1se", "min"}, default="1se"
+        The sparsest model within one standard error of the least mean loss, or that of the least.
+    n_jobs : int, default=None
+        Folds that run at a time, in threads.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength that was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        The strengths of the path.
+    path_ : Path
+        The path on all data; not part of a pickle.
+    loss_path_, score_path_ : ndarray of shape (n_alphas, n_folds)
+        Mean loss and score on what each fold leaves out.
+    alpha_min_, alpha_1se_ : float
+        The choices of both rules.
+    """
+
+    _plain = DeepRegressor
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(50,),
+        link="relu",
+        loss="squared",
+        penalty="l1",
+        alphas=50,
+        eps=1e-3,
+        relax=False,
+        cv=None,
+        rule="1se",
+        n_jobs=None,
+        penalize_bias=False,
+        activity=None,
+        splits="all",
+        join=True,
+        rho="auto",
+        n_init=1,
+        standardize=True,
+        max_iter=2000,
+        tol=1e-6,
+        random_state=None,
+        dtype="float64",
+        verbose=0,
+    ):
+        _store(self, locals())
+
+
+class DeepRegressorIC(_ByCriterion, DeepRegressor):
+    """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
+
+    A :class:`DeepRegressor` that chooses its own strength; its other parameters and attributes are the same.
+
+    Parameters
+    ----------
+    alphas : int or array-like, default=50
+        Strengths, or how many; see :func:`deepprox.path`.
+    eps : float, default=1e-3
+        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
+    relax : bool, default=False
+        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
+        then does not pay for shrinkage with superfluous inputs.
+    criterion : {"bic", "aic", "aicc", "ebic", "gcv"}, default="bic"
+        What is to be least.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength that was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        The strengths of the path.
+    path_ : Path
+        The path on all data; not part of a pickle.
+    criterion_ : ndarray of shape (n_alphas,)
+        The criterion of every model.
+    """
+
+    _plain = DeepRegressor
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(50,),
+        link="relu",
+        loss="squared",
+        penalty="l1",
+        alphas=50,
+        eps=1e-3,
+        relax=False,
+        criterion="bic",
+        penalize_bias=False,
+        activity=None,
+        splits="all",
+        join=True,
+        rho="auto",
+        n_init=1,
+        standardize=True,
+        max_iter=2000,
+        tol=1e-6,
+        random_state=None,
+        dtype="float64",
+        verbose=0,
+    ):
+        _store(self, locals())

@@ -1,0 +1,312 @@
+"""A regularisation path: one network for every strength of the penalty, from dense to empty."""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from deepprox.runtime import precision
+from deepprox.selection.progress import along
+from deepprox.selection.walk import Walk, Walked, Way, walk
+
+CRITERIA = ("aic", "aicc", "bic", "ebic", "gcv")
+DIRECTIONS = ("up", "both")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One model of a path and the rule that chose it."""
+
+    estimator: Any
+    alpha: float
+    index: int
+    rule: str
+
+
+class Path:
+    """The models of a regularisation path; ``path[i]`` is a fitted estimator.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        Strengths, growing.
+    solutions : list of Solution
+        What was found at each.
+    interrupted : bool
+        Whether the walk was interrupted before its end.
+    relaxed : bool
+        Whether every model has the weakest strength, on the inputs that its own strength left.
+    """
+
+    def __init__(self, problem: Walk, walked: Walked, data: tuple, validation: tuple | None) -> None:
+        self._problem = problem
+        self.alphas, self.solutions, self.interrupted, self.relaxed = walked
+        self._data, self._validation = data, validation
+
+    def __len__(self) -> int:
+        return len(self.alphas)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: int) -> Any:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"This path has {len(self)} models, and no number {index}.")
+        return self._models[index % len(self)]
+
+    def __repr__(self) -> str:
+        inputs = [int(found.live.inputs.sum()) for found in (self.solutions[0], self.solutions[-1])]
+        return (
+            f"Path of {len(self)} models: alpha {self.alphas[0]:.3g} to {self.alphas[-1]:.3g}, "
+            f"{inputs[0]} to {inputs[1]} inputs" + (" (interrupted)" if self.interrupted else "")
+        )
+
+    @cached_property
+    def _models(self) -> list[Any]:
+        return [self._model(i) for i in range(len(self))]
+
+    def _model(self, i: int) -> Any:
+        model, problem, found = copy.copy(self._problem.model), self._problem, self.solutions[i]
+        relaxed = self.relaxed and found.live.inputs.any()
+        alpha = float(self.alphas[0 if relaxed else i])
+        with precision(problem.dtype):
+            posed = problem.posed(alpha, found.live.inputs if relaxed else None)
+            model.set_params(**problem.strength.params(model, posed.problem.network, alpha))
+            model._keep(found, posed)
+        return model
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """Which inputs are alive: one row for every strength."""
+        return np.array([found.live.inputs for found in self.solutions])
+
+    @property
+    def input_norms(self) -> np.ndarray:
+        """Euclidean norms of the first-block weights of every input: one row for every strength."""
+        return np.array([model.feature_importances_ for model in self])
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs."""
+        model = self._problem.model
+        given = getattr(model, "feature_names_in_", None)
+        return [f"x{j}" for j in range(model.n_features_in_)] if given is None else list(map(str, given))
+
+    @cached_property
+    def train_scores(self) -> np.ndarray:
+        """The estimator's score of every model on the data of the fit."""
+        X, y, sample_weight = self._data
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return np.array([model.score(X, y, **weights) for model in self])
+
+    @cached_property
+    def validation_scores(self) -> np.ndarray:
+        """The estimator's score of every model on the validation data."""
+        X, y = self._need_validation("validation_scores")
+        return np.array([model.score(X, y) for model in self])
+
+    @cached_property
+    def validation_losses(self) -> np.ndarray:
+        """The loss of every model (rows) at every observation of the validation data."""
+        X, y = self._need_validation("validation_losses")
+        return np.array([model._losses_of(X, y) for model in self])
+
+    def _need_validation(self, name: str) -> tuple:
+        if self._validation is None:
+            raise ValueError(f"{name!r} needs validation data: path(..., validation=(X, y)).")
+        return self._validation
+
+    @cached_property
+    def criteria(self) -> Any:
+        """Degrees of freedom and criteria of every model; an empty DataFrame without a likelihood."""
+        import pandas as pd
+
+        names = ("df", *CRITERIA)
+        if not self[0]._loss.likelihood:
+            return pd.DataFrame(index=range(len(self)))
+        known = [model.criteria() for model in self]
+        return pd.DataFrame({name: [getattr(one, name) for one in known] for name in names})
+
+    def frame(self) -> Any:
+        """One row for every strength, as a pandas DataFrame."""
+        import pandas as pd
+
+        found = self.solutions
+        columns: dict[str, Any] = {
+            "alpha": self.alphas,
+            "objective": [one.objective for one in found],
+            "loss": [one.loss for one in found],
+            "certificate": [one.certificate for one in found],
+            "status": [one.status for one in found],
+            "n_inputs": self.inputs.sum(axis=1),
+            "n_nonzero": [sum(one.n_nonzero) for one in found],
+        }
+        for l in range(len(found[0].W)):
+            columns[f"n_nonzero_{l + 1}"] = [one.n_nonzero[l] for one in found]
+        columns["train_score"] = self.train_scores
+        if self._validation is not None:
+            columns["validation_score"] = self.validation_scores
+            columns["validation_loss"] = self.validation_losses.mean(axis=1)
+        return pd.concat([pd.DataFrame(columns), self.criteria], axis=1)
+
+    def select(self, rule: str = "bic") -> Choice:
+        """The model that a rule chooses.
+
+        Parameters
+        ----------
+        rule : {"bic", "aic", "aicc", "ebic", "gcv", "validation", "1se"}, default="bic"
+            The least criterion; the least validation loss; or the sparsest model whose validation loss is
+            within one standard error of the least.
+
+        Returns
+        -------
+        choice : Choice
+            ``estimator``, ``alpha``, ``index`` and ``rule``.
+        """
+        if rule in CRITERIA:
+            values = self._criterion(rule)
+            index = int(np.nanargmin(values))
+        elif rule in ("validation", "1se"):
+            index = self._by_validation(rule)
+        else:
+            known = ", ".join(repr(name) for name in (*CRITERIA, "validation", "1se"))
+            raise ValueError(f"Unknown rule {rule!r}: known ones are {known}.")
+        return Choice(self[index], float(self.alphas[index]), index, rule)
+
+    def _criterion(self, rule: str) -> np.ndarray:
+        if rule not in self.criteria:
+            raise ValueError(
+                f"The {rule} needs a likelihood, and {type(self[0]._loss).__name__.lower()} is none: choose "
+                f"by validation, or with cross-validation."
+            )
+        values = self.criteria[rule].to_numpy()
+        if np.isnan(values).all():
+            raise ValueError(
+                f"The {rule} is defined at none of the {len(self)} models: {self[0].criteria().message}"
+            )
+        return values
+
+    def _by_validation(self, rule: str) -> int:
+        self._need_validation(rule)
+        losses = self.validation_losses
+        means = losses.mean(axis=1)
+        best = int(np.argmin(means))
+        if rule == "validation":
+            return best
+        error = losses[best].std(ddof=1) / np.sqrt(losses.shape[1])
+        return int(np.flatnonzero(means <= means[best] + error).max())
+
+    def plot(self, criterion: str = "bic") -> Any:
+        """Draw the path: norms of the inputs, non-zeros, criteria and scores against the strength.
+
+        Parameters
+        ----------
+        criterion : str, default="bic"
+            The criterion that is drawn and whose choice is marked, for a loss that is a likelihood.
+
+        Returns
+        -------
+        display : deepprox.plotting.RegularizationPathDisplay
+            The drawing, with its ``figure_`` and ``axes_``.
+        """
+        from deepprox.plotting import RegularizationPathDisplay
+
+        return RegularizationPathDisplay.from_path(self, criterion=criterion)
+
+
+def path(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    alphas: Any = 50,
+    *,
+    validation: Any = None,
+    eps: float = 1e-3,
+    direction: str = "up",
+    relax: bool = False,
+    max_iter: int | None = None,
+    sample_weight: Any = None,
+    verbose: int | None = None,
+) -> Path:
+    """Fit a network for every strength of its penalty, from dense to empty, each from the last.
+
+    Parameters
+    ----------
+    estimator : DeepClassifier or DeepRegressor
+        What to fit. Penalties given by name follow the strength, and objects beside them stay; where all
+        are objects, all follow in proportion.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Inputs.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Response.
+    alphas : int or array-like, default=50
+        Strengths, or how many. A number of them is spread geometrically up to the empty network, found
+        automatically; the path ends with the first empty network, so there may be a few more or less.
+    validation : tuple (X, y), default=None
+        Data to score every model on.
+    eps : float, default=1e-3
+        The weakest strength as a share of the strongest, where ``alphas`` is a count.
+    direction : {"up", "both"}, default="up"
+        "both" also walks back from the sparse end and keeps the lower objective at every strength.
+    relax : bool, default=False
+        Whether each model is, in place of the one whose penalty chose the inputs, the one of the weakest
+        strength on these inputs: the path then chooses inputs without shrinking what they do (Meinshausen
+        2007). Goes with direction="up".
+    max_iter : int, default=None
+        Most iterations at every strength after the first; by default those of the estimator. Few make a
+        rough path fast; the status of each model says what was reached.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the observations.
+    verbose : int, default=None
+        1 shows a progress bar; by default as the estimator says.
+
+    Returns
+    -------
+    path : Path
+        Interrupted by Ctrl-C, it holds what is done.
+    """
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be 'up' or 'both', got {direction!r}.")
+    if relax and direction == "both":
+        raise ValueError("relax=True goes with direction='up': there is nothing to compare on the way back.")
+    if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
+        raise ValueError(f"max_iter must be a whole number of at least 1, got {max_iter!r}.")
+    if validation is not None and not (isinstance(validation, tuple | list) and len(validation) == 2):
+        raise ValueError(
+            "validation must be a pair (X, y) of inputs and responses that the path has not seen."
+        )
+    given = strengths(alphas)
+    problem = Walk(clone(estimator), X, y, sample_weight)
+    way = Way(isinstance(given, int), direction == "both", bool(relax), max_iter)
+    show = estimator.verbose if verbose is None else verbose
+    with along("path", show) as told:
+        grid = problem.grid(given, check_eps(eps)) if isinstance(given, int) else given
+        walked = walk(problem, list(map(float, grid)), way, told)
+    return Path(problem, walked, (X, y, sample_weight), None if validation is None else tuple(validation))
+
+
+def strengths(alphas: Any) -> Any:
+    """A count of strengths, or the strengths themselves in growing order."""
+    if isinstance(alphas, Integral) and not isinstance(alphas, bool):
+        if alphas < 2:
+            raise ValueError(f"A path needs at least 2 strengths, got alphas={alphas!r}.")
+        return int(alphas)
+    try:
+        values = np.sort(np.asarray(alphas, float).ravel())
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if not values.size or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"alphas must be a whole number or an array of positive numbers, got {alphas!r}.")
+    return values
+
+
+def check_eps(eps: Any) -> float:
+    """A share strictly between 0 and 1."""
+    if not isinstance(eps, Real) or not 0 < float(eps) < 1:
+        raise ValueError(f"eps must be between 0 and 1, got {eps!r}.")
+    return float(eps)

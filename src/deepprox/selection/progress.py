@@ -1,0 +1,41 @@
+"""A bar over the strengths of a path."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def along(name: str, verbose: Any) -> Iterator[Callable[..., None] | None]:
+    """What a walk tells after every strength, shown as a bar; None where nobody looks."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [
+        TextColumn(name),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.description}"),
+        TimeElapsedColumn(),
+    ]
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("looking for the empty network", total=None)
+
+        def told(done: int, total: int, alpha: float, found: Any) -> None:
+            inputs = int(found.live.inputs.sum())
+            words = f"alpha {alpha:.3g}, {sum(found.n_nonzero)} non-zero, {inputs} inputs"
+            progress.update(task, completed=done, total=total, description=words)
+
+        yield told
+
+
+def counting(items: list[Any], name: str, verbose: Any) -> Iterator[Any]:
+    """The items, with a bar that counts them where someone looks."""
+    if not verbose:
+        yield from items
+        return
+    from rich.progress import track
+
+    yield from track(items, name)

@@ -1,0 +1,148 @@
+"""Stability selection: how often an input survives when half of the observations are drawn anew.
+
+``frequency_j = (1/B) sum_b 1[input j is alive on half-sample b]`` (Meinshausen and Buehlmann 2010), in
+complementary pairs of halves (Shah and Samworth 2013). Under their assumptions the expected number of
+superfluous inputs among those of frequency at least ``threshold`` is at most ``q^2 / ((2 threshold - 1) p)``,
+with ``q`` the mean number of inputs that a half-sample keeps.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.validation import _num_samples
+
+from deepprox.selection.paths import path, strengths
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How often every input was alive on half of the observations.
+
+    ``frequencies`` has a row for every strength and a column for every input; ``mean_kept`` is the mean
+    number of inputs that a half keeps at any strength; ``threshold`` says how often is often enough.
+    """
+
+    alphas: np.ndarray
+    frequencies: np.ndarray
+    names: tuple[str, ...]
+    n_halves: int
+    mean_kept: float
+    threshold: float
+
+    @property
+    def highest(self) -> np.ndarray:
+        """The highest frequency of every input over the strengths."""
+        return self.frequencies.max(axis=0)
+
+    @property
+    def selected(self) -> np.ndarray:
+        """Mask of the inputs whose highest frequency reaches the threshold."""
+        return self.highest >= self.threshold
+
+    @property
+    def expected_errors(self) -> float:
+        """The bound on the expected number of superfluous inputs among those selected."""
+        return self.mean_kept**2 / ((2 * self.threshold - 1) * len(self.names))
+
+    def frame(self) -> Any:
+        """One row for every input, the most frequent first."""
+        import pandas as pd
+
+        rows = {"input": self.names, "frequency": self.highest, "selected": self.selected}
+        ordered = pd.DataFrame(rows).sort_values("frequency", ascending=False, kind="stable")
+        return ordered.reset_index(drop=True)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the frequencies: against the strength, or as bars where there is one.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; a new figure otherwise.
+
+        Returns
+        -------
+        display : deepprox.plotting.StabilityDisplay
+            The drawing, with its ``figure_`` and ``ax_``.
+        """
+        from deepprox.plotting import StabilityDisplay
+
+        return StabilityDisplay(self).plot(ax=ax)
+
+
+def stability_selection(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    alphas: Any = None,
+    *,
+    n_pairs: int = 25,
+    threshold: float = 0.6,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Stability:
+    """Fit an estimator, or its path, on random halves of the observations, and count the inputs that survive.
+
+    Parameters
+    ----------
+    estimator : DeepClassifier or DeepRegressor
+        What to fit.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Inputs.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Response; halves keep the proportions of classes.
+    alphas : array-like, default=None
+        Strengths of a path on each half; by default the estimator's own strength alone.
+    n_pairs : int, default=25
+        Pairs of complementary halves.
+    threshold : float, default=0.6
+        Share of the halves, above 0.5, in which a selected input is alive.
+    random_state : int, RandomState or None, default=None
+        Seed of the halves.
+    n_jobs : int, default=None
+        Halves that run at a time, in threads.
+
+    Returns
+    -------
+    stability : Stability
+        ``frequencies``, ``selected``, ``expected_errors``, ``frame()`` and ``plot()``.
+    """
+    if not isinstance(n_pairs, Integral) or n_pairs < 1:
+        raise ValueError(f"n_pairs must be a whole number of at least 1, got {n_pairs!r}.")
+    if not 0.5 < threshold <= 1:
+        raise ValueError(f"threshold must be above 0.5 and at most 1, got {threshold!r}.")
+    grid = None if alphas is None else strengths(alphas)
+    if isinstance(grid, int):
+        raise ValueError("alphas must be the strengths themselves, the same on every half: path(...).alphas.")
+    X, y = indexable(X, y)
+    splitter = StratifiedShuffleSplit if is_classifier(estimator) else ShuffleSplit
+    n = _num_samples(X)
+    draws = splitter(n_pairs, train_size=n // 2, test_size=n - n // 2, random_state=_seed(random_state))
+    halves = [half for pair in draws.split(X, y) for half in pair]
+    run = Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
+    alive = np.array(run(delayed(_alive)(estimator, X, y, grid, half) for half in halves))
+    model = clone(estimator)
+    model._read(X, y, None)
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
+    used = np.array([float(estimator.alpha)]) if grid is None else grid
+    kept = float(alive.any(axis=1).sum(axis=1).mean())
+    return Stability(used, alive.mean(axis=0), tuple(map(str, names)), len(halves), kept, float(threshold))
+
+
+def _seed(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _alive(estimator: Any, X: Any, y: Any, alphas: np.ndarray | None, half: np.ndarray) -> np.ndarray:
+    """Which inputs are alive on these observations: a row for every strength."""
+    X_half, y_half = _safe_indexing(X, half), _safe_indexing(y, half)
+    model = clone(estimator).set_params(verbose=0)
+    if alphas is None:
+        return model.fit(X_half, y_half).selected_features_[None, :]
+    return path(model, X_half, y_half, alphas).inputs

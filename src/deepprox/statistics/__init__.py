@@ -1,0 +1,1 @@
+"""Statistics of a fitted network: degrees of freedom, risk and criteria of model choice."""

@@ -1,0 +1,7 @@
+"""Tables as they come from files: read, judged column by column, and made numbers."""
+
+from deepprox.tables.columns import Columns
+from deepprox.tables.reading import read_table
+from deepprox.tables.response import Response, read_response
+
+__all__ = ["Columns", "Response", "read_response", "read_table"]

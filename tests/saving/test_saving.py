@@ -1,0 +1,371 @@
+"""A saved model is the model to the last bit, and a file is data: nothing in it runs."""
+
+import copy
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline
+
+import deepprox
+from deepprox import DeepClassifier, DeepRegressor, saving
+from deepprox.activities import ActivityGroup, ActivityL1
+from deepprox.links import LpNorm
+from deepprox.loading import CLASSES, check
+from deepprox.penalties import L1, Penalty, SparseGroup
+from deepprox.problem import Network
+from deepprox.selection import DeepRegressorCV, DeepRegressorIC
+from deepprox.struct import replace, struct
+from deepprox.tables import Columns
+from rows import GROUP_LINKS, LINKS, LOSSES, PENALTIES
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def flowers():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, np.array(["setosa", "<script>", "käfer \ud800"], object)[y]
+
+
+@pytest.fixture(scope="module")
+def classifier(flowers):
+    return DeepClassifier((5,), link="sigmoid", alpha=0.01, random_state=0).fit(*flowers)
+
+
+@pytest.fixture
+def wordy(classifier):
+    """The classifier with words that hold numbers, arrays, groups and texts, as parameters and as fitted."""
+    penalties = SparseGroup(0.01, by=(0, 1, 1, 0)), L1(np.arange(15.0).reshape(3, 5))
+    model = copy.copy(classifier).set_params(
+        link=LpNorm(p=3.0),
+        activity=ActivityL1(0.01, on="z"),
+        penalty=penalties,
+        dtype=np.float32,
+        random_state=np.int64(3),
+    )
+    blocks = [replace(block, penalty=one) for block, one in zip(model._network.blocks, penalties)]
+    model._network = Network(tuple(blocks))
+    return model
+
+
+@pytest.fixture
+def saved(classifier, tmp_path):
+    path = tmp_path / "model.deepprox"
+    classifier.save(path)
+    return path
+
+
+def again(model, path):
+    model.save(path)
+    return deepprox.load(path)
+
+
+def test_a_classifier_comes_back_to_the_last_bit(classifier, flowers, tmp_path):
+    X, _ = flowers
+    loaded = again(classifier, tmp_path / "m.deepprox")
+    assert type(loaded) is DeepClassifier and loaded.get_params() == classifier.get_params()
+    np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
+    np.testing.assert_array_equal(loaded.predict(X), classifier.predict(X))
+    for here, there in zip(loaded.coefs_, classifier.coefs_):
+        np.testing.assert_array_equal(here, there, strict=True)
+    assert str(loaded.summary()) == str(classifier.summary())
+    pd.testing.assert_frame_equal(loaded.history_, classifier.history_, check_exact=True)
+    assert loaded.solution_ == classifier.solution_
+    assert dict(loaded.criteria()) == dict(classifier.criteria())
+    assert vars(loaded).keys() == classifier.__getstate__().keys() - {"_sklearn_version"}
+
+
+def test_words_arrays_and_types_come_back(wordy, flowers, tmp_path):
+    loaded = again(wordy, tmp_path / "m.deepprox")
+    np.testing.assert_array_equal(loaded.predict_proba(flowers[0]), wordy.predict_proba(flowers[0]))
+    assert loaded.link == wordy.link and loaded.activity == wordy.activity
+    assert loaded.penalty[0] == wordy.penalty[0] == loaded._network.blocks[0].penalty
+    np.testing.assert_array_equal(loaded.penalty[1].alpha, wordy.penalty[1].alpha, strict=True)
+    assert type(loaded.random_state) is np.int64 and loaded.dtype == np.float32
+    assert str(loaded.summary()) == str(wordy.summary())
+
+
+def test_numbers_come_back_in_the_shape_of_the_response(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    model = DeepRegressor((), alpha=0.01, dtype="float32", tol=1e-4).fit(X, X @ [[1.0, 2.0], [0.0, 1.0]])
+    loaded = again(model, tmp_path / "m.deepprox")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X), strict=True)
+
+
+def test_estimators_that_chose_their_strength_come_back(flowers, tmp_path):
+    X = flowers[0].to_numpy()
+    for kind, choice in ((DeepRegressorCV, {"cv": 3}), (DeepRegressorIC, {"criterion": "aic"})):
+        model = kind((), alphas=[0.01, 0.1], **choice).fit(X[:, :3], X[:, 3])
+        loaded = again(model, tmp_path / "m.deepprox")
+        assert type(loaded) is kind and loaded.alpha_ == model.alpha_
+        assert loaded.get_params() == model.get_params()
+        np.testing.assert_array_equal(loaded.predict(X[:, :3]), model.predict(X[:, :3]))
+        assert str(loaded.summary()) == str(model.summary())
+    with pytest.raises(TypeError, match=r"cv is KFold.* joblib"):
+        model = DeepRegressorCV((), alphas=[0.01, 0.1], cv=KFold(3)).fit(X[:, :3], X[:, 3])
+        model.save(tmp_path / "m.deepprox")
+
+
+def test_a_loaded_model_fits_on(classifier, flowers, tmp_path):
+    loaded = again(classifier, tmp_path / "m.deepprox").set_params(warm_start=True)
+    assert loaded.fit(*flowers).objective_ == pytest.approx(classifier.objective_, abs=1e-8)
+
+
+def test_joblib_as_usual(classifier, flowers, tmp_path):
+    joblib.dump(classifier, tmp_path / "m.joblib")
+    loaded = joblib.load(tmp_path / "m.joblib")
+    np.testing.assert_array_equal(loaded.predict_proba(flowers[0]), classifier.predict_proba(flowers[0]))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(row.link for row in LINKS + GROUP_LINKS),
+        *(row.loss for row in LOSSES),
+        *(row.penalty for row in PENALTIES),
+        ActivityGroup(0.5),
+    ],
+    ids=str,
+)
+def test_every_word_of_the_vocabulary_comes_back(word):
+    arrays = []
+    text = json.dumps(saving.encode(word, arrays), allow_nan=False)
+    loaded = saving.decode(json.loads(text), arrays, CLASSES, check)
+    assert type(loaded) is type(word)
+    fresh = []
+    assert json.dumps(saving.encode(loaded, fresh)) == text
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, fresh, strict=True))
+
+
+def test_equal_models_make_equal_files(classifier, tmp_path):
+    for name in ("a", "b"):
+        classifier.save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_numpy_opens_the_file_too(saved, classifier):
+    with np.load(saved, allow_pickle=False) as arrays:
+        assert any(np.array_equal(arrays[name], classifier._W[0]) for name in arrays if name != "model.json")
+
+
+def test_columns_and_network_load_as_a_pipeline(classifier, flowers, tmp_path):
+    columns = Columns().fit(flowers[0])
+    saving.save(classifier, tmp_path / "m", columns, {"command": "fit"})
+    loaded = deepprox.load(tmp_path / "m")
+    assert isinstance(loaded, Pipeline)
+    np.testing.assert_array_equal(loaded.predict(flowers[0]), classifier.predict(flowers[0]))
+    saving.save(classifier, tmp_path / "m", Columns().fit(flowers[0].iloc[:, :3]))
+    with pytest.raises(ValueError, match="columns are not those"):
+        deepprox.load(tmp_path / "m")
+
+
+def test_unfitted_and_foreign_models_are_refused(classifier, tmp_path):
+    @struct
+    class Mine(Penalty):
+        """``0``."""
+
+        def value(self, w):
+            return 0 * w.sum()
+
+        def prox(self, v, step):
+            return v
+
+    with pytest.raises(ValueError, match="not fitted"):
+        DeepRegressor().save(tmp_path / "m")
+    with pytest.raises(TypeError, match=r"penalty is .*Mine.* joblib"):
+        copy.copy(classifier).set_params(penalty=Mine()).save(tmp_path / "m")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_failed_write_keeps_the_old_file(classifier, saved, monkeypatch):
+    before = saved.read_bytes()
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("the disk is full")))
+    with pytest.raises(OSError, match="disk is full"):
+        classifier.save(saved)
+    assert saved.read_bytes() == before and [*saved.parent.iterdir()] == [saved]
+
+
+# Damaged and hostile files
+
+
+def rewritten(path, change=None, drop=(), add=None):
+    """The file with its document changed, entries dropped, or entries added."""
+    with zipfile.ZipFile(path) as packed:
+        entries = {name: packed.read(name) for name in packed.namelist() if name not in drop}
+    if change is not None:
+        document = json.loads(entries["model.json"].decode("utf-8", "surrogatepass"))
+        change(document)
+        entries["model.json"] = json.dumps(document).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in (entries | (add or {})).items():
+            packed.writestr(name, data)
+    return path
+
+
+def refused(path, reason):
+    with pytest.raises(ValueError, match=reason) as caught:
+        deepprox.load(path)
+    said = str(caught.value)
+    assert said.startswith(f"{path} cannot be loaded: ") and said.endswith(".") and "\n" not in said
+
+
+def array_of(document, name):
+    """The entry of the first array of a fitted attribute."""
+    node = document["model"]["fitted"][name]
+    while "array" not in node:
+        node = node[0] if isinstance(node, list) else node.get("tuple") or [*node["fields"].values()]
+    return f"arrays/{node['array']}.npy"
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def fitted(**facts):
+    return lambda document: document["model"]["fitted"].update(facts)
+
+
+def without(*names):
+    return lambda document: [document["model"]["fitted"].pop(name) for name in names]
+
+
+def parameter(**values):
+    return lambda document: document["model"]["parameters"].update(values)
+
+
+HOSTILE = {
+    "newer": (lambda d: d.update(format=2), r"format 2 .* load it with the version that wrote it"),
+    "no format": (lambda d: d.pop("format"), "does not say its format"),
+    "no model": (lambda d: d.pop("model"), "holds no fitted network"),
+    "no notes": (lambda d: d.pop("notes"), "notes are missing"),
+    "unfitted": (lambda d: d["model"].update(fitted={}), "holds no fitted network"),
+    "other class": (lambda d: d["model"].update(estimator="os.system"), "names 'os.system'"),
+    "other word": (
+        parameter(penalty={"record": "penalties.Evil", "fields": {}}),
+        "names 'penalties.Evil', which is no class",
+    ),
+    "abstract word": (parameter(link={"record": "links.Link", "fields": {}}), "no class"),
+    "strange field": (parameter(link={"record": "links.ReLU", "fields": {"x": 1}}), "fields of ReLU"),
+    "strange parameter": (parameter(evil=1), "fields of DeepClassifier"),
+    "a method": (fitted(predict="x"), "'predict' is not a fitted attribute"),
+    "a class": (fitted(__class__="x"), "'__class__' is not a fitted attribute"),
+    "unknown form": (fitted(_n={"eval": "1"}), "unknown form"),
+    "no such array": (fitted(_n={"array": 999}), "array 999 is missing"),
+    "negative array": (fitted(_n={"array": -1}), "array -1 is missing"),
+    "missing fact": (without("_W"), "holds no fitted network|_W is missing"),
+    "missing scale": (without("_scale"), "_scale is missing"),
+    "text for a number": (fitted(_n="many"), "_n is not of the type int"),
+    "more inputs": (fitted(n_features_in_=7), "do not have the shapes"),
+    "more classes": (
+        fitted(classes_={"objects": ["a", "b"], "shape": [2]}),
+        "classes_ does not fit the outputs",
+    ),
+    "names": (fitted(feature_names_in_={"objects": [1, 2, 3, 4], "shape": [4]}), "more than texts"),
+    "objects": (fitted(feature_names_in_={"objects": ["a"], "shape": [4]}), "do not fit the shape"),
+    "no statistics": (without("_known"), "statistics are missing"),
+    "strange statistics": (fitted(_known={"dict": {"df": {"dict": {"x": 1}}}}), "DegreesOfFreedom"),
+    "strange notes": (lambda d: d.update(notes={"target": 7}), "notes are not texts"),
+    "no path": (lambda d: d.update(notes={"path": [1]}), "path is not one"),
+    "uneven path": (
+        lambda d: d.update(
+            notes={"path": {"frame": {"alpha": [1], "n_nonzero": []}, "norms": {}, "picks": {}}}
+        ),
+        "columns of its path",
+    ),
+    "no history": (fitted(_history=[]), "history is missing"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_document_is_refused(saved, case):
+    change, reason = HOSTILE[case]
+    refused(rewritten(saved, change), reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b'{"format": NaN}', "NaN is not JSON"),
+        (b'{"format": 1e999}', "not a finite number"),
+        (b'{"format": 1, "format": 1}', "given twice"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'{"format": ' + b"1" * 5000 + b"}", "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"[]", "does not say its format"),
+        (b'{"format": 1, "model": ' + b"[" * 60 + b"]" * 60 + b"}", "nested more than 40"),
+    ],
+)
+def test_hostile_json_is_refused(saved, text, reason):
+    refused(rewritten(saved, add={"model.json": text}), reason)
+
+
+def test_arrays_are_checked(saved):
+    document = json.loads(zipfile.ZipFile(saved).read("model.json").decode("utf-8", "surrogatepass"))
+    weights, whole = array_of(document, "_W"), saved.read_bytes()
+
+    def swapped(data, reason):
+        saved.write_bytes(whole)
+        refused(rewritten(saved, add={weights: data}), reason)
+
+    swapped(npy(np.zeros((9, 9))), "do not have the shapes")
+    swapped(npy(np.full((5, 5), np.nan)), "not finite")
+    swapped(npy(np.zeros((5, 5), int)), "do not have the shapes")
+    swapped(npy(np.array([print, None], object)), "an array of object")
+    swapped(b"\x93NUMPY\x07\x00", "version")
+    swapped(npy(np.zeros((5, 5)))[:-8], "does not fit its entry")
+    huge = npy(np.zeros((5, 5))).replace(b"(5, 5)", b"(10**9, 5)"[:6])
+    swapped(huge, "cannot be read")
+    swapped(npy(np.zeros(1)).replace(b"(1,), }", b"(99999999999,), }"), "cannot be read")
+
+
+def test_entries_are_checked(saved):
+    whole = saved.read_bytes()
+    refused(rewritten(saved, drop=["arrays/0.npy"]), "numbered arrays")
+    saved.write_bytes(whole)
+    refused(rewritten(saved, add={"../../evil.py": b"print()"}), "numbered arrays")
+    saved.write_bytes(whole)
+    refused(rewritten(saved, drop=["model.json"]), "numbered arrays")
+
+
+def test_a_bomb_is_not_unpacked(saved):
+    bomb = rewritten(saved, add={"model.json": b" " * 50_000_000})
+    assert bomb.stat().st_size < 100_000
+    with pytest.raises(ValueError, match=r"unpacks to 5.* and the limit is 1000000"):
+        deepprox.load(bomb, max_bytes=1_000_000)
+
+
+def test_damage_anywhere_is_noticed(saved, classifier):
+    whole, rng = saved.read_bytes(), np.random.default_rng(0)
+    refused(_with(saved, b""), "damaged or not a deepprox file")
+    refused(_with(saved, b"not a zip"), "damaged or not a deepprox file")
+    for length in rng.integers(1, len(whole), 40):
+        refused(_with(saved, whole[:length]), "cannot be loaded")
+    noticed = 0
+    for place in rng.integers(0, len(whole), 150):
+        data = bytearray(whole)
+        data[place] ^= 1 << int(rng.integers(8))
+        _with(saved, bytes(data))
+        try:
+            loaded = deepprox.load(saved)
+        except ValueError as error:
+            assert str(error).startswith(f"{saved} cannot be loaded: ")
+            noticed += 1
+        else:  # a time stamp or the like: the model is unharmed
+            assert all(np.array_equal(a, b) for a, b in zip(loaded._W, classifier._W))
+    assert noticed > 100
+
+
+def _with(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path

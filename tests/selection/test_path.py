@@ -1,0 +1,194 @@
+"""Paths: warm-started from dense to empty, what they hold, and how one model is chosen."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_regression
+from sklearn.linear_model import lasso_path
+
+import deepprox
+from deepprox import DeepClassifier, DeepRegressor, penalties
+from deepprox.joining import quasi_newton
+from deepprox.selection import walk as walking
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    y = 2 * np.tanh(X[:, 0] + X[:, 1]) - X[:, 2] + 0.3 * rng.normal(size=120)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def net(data):
+    X, y = data
+    model = DeepRegressor((4,), link="tanh", random_state=0)
+    return deepprox.path(model, X[:90], y[:90], 12, eps=1e-2, validation=(X[90:], y[90:]))
+
+
+def test_one_block_is_the_lasso_path():
+    X, y = make_regression(60, 8, n_informative=4, noise=5.0, random_state=0)
+    model = DeepRegressor((), standardize=False)
+    alphas = np.geomspace(0.5, 30, 6)
+    found = deepprox.path(model, X, y, alphas)
+    _, coefs, _ = lasso_path(X - X.mean(0), y - y.mean(), alphas=alphas[::-1], tol=1e-10)
+    np.testing.assert_allclose([one.coefs_[0][:, 0] for one in found], coefs.T[::-1], atol=1e-4)
+    assert [one.n_iter_ for one in found][1:] < [found[0].n_iter_] * 5
+
+
+def test_path_ends_with_the_first_empty_network(net):
+    inputs = net.inputs.sum(axis=1)
+    assert inputs[0] > 0 and inputs[-1] == 0 and (inputs[:-1] > 0).all()
+    np.testing.assert_allclose(np.diff(np.log(net.alphas)), np.log(net.alphas[1] / net.alphas[0]))
+    assert {one.status for one in net.solutions} == {"converged"}
+
+
+def test_model_of_a_path_is_a_fitted_estimator(net, data):
+    X, y = data
+    model = net[3]
+    assert model.alpha == net.alphas[3]
+    again = DeepRegressor((4,), link="tanh", alpha=model.alpha, warm_start=True)
+    again._W, again._scale = model._W, model._scale
+    again.fit(X[:90], y[:90])
+    np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-4)
+    assert model.objective_ == pytest.approx(again.objective_)
+    with pytest.raises(IndexError, match="no number 99"):
+        net[99]
+
+
+def test_path_compiles_once(data, monkeypatch):
+    X, y = data
+    model = DeepRegressor((4,), link="tanh", random_state=0)
+    deepprox.path(model, X[:90], y[:90], 5, eps=1e-2)
+    before = quasi_newton.chunk._cache_size()
+    deepprox.path(model, X[:90], y[:90], 9, eps=1e-2)
+    assert quasi_newton.chunk._cache_size() == before
+
+
+def test_frame_has_a_row_for_every_strength(net):
+    frame = net.frame()
+    assert len(frame) == len(net)
+    expected = {
+        "alpha",
+        "objective",
+        "certificate",
+        "n_inputs",
+        "df",
+        "bic",
+        "train_score",
+        "validation_score",
+    }
+    assert expected <= set(frame.columns)
+    assert frame.df.iloc[-1] == pytest.approx(1.0)  # the intercept
+
+
+@pytest.mark.parametrize("rule", ["aic", "aicc", "bic", "ebic", "gcv"])
+def test_least_criterion_is_chosen(net, rule):
+    choice = net.select(rule)
+    assert choice.index == int(net.frame()[rule].argmin())
+    assert choice.estimator.alpha == choice.alpha and choice.rule == rule
+
+
+def test_one_standard_error_is_no_denser_than_the_best(net):
+    best, sparse = net.select("validation"), net.select("1se")
+    assert sparse.alpha >= best.alpha
+    losses = net.validation_losses
+    error = losses[best.index].std(ddof=1) / np.sqrt(losses.shape[1])
+    assert losses[sparse.index].mean() <= losses[best.index].mean() + error
+
+
+def test_both_directions_are_never_worse(data):
+    X, y = data
+    model = DeepRegressor((4,), link="tanh", random_state=1)
+    alphas = np.geomspace(0.01, 0.5, 8)
+    up = deepprox.path(model, X, y, alphas)
+    both = deepprox.path(model, X, y, alphas, direction="both")
+    objectives = np.array([[one.objective for one in found.solutions] for found in (up, both)])
+    assert (objectives[1] <= objectives[0] + 1e-12).all()
+
+
+def test_relaxed_models_read_the_inputs_that_were_chosen(data):
+    X, y = data
+    model = DeepRegressor((4,), link="tanh", random_state=0)
+    alphas = np.geomspace(0.01, 0.4, 8)
+    plain, relaxed = (deepprox.path(model, X, y, alphas, relax=relax) for relax in (False, True))
+    assert (relaxed.inputs <= plain.inputs).all()
+    later = plain.inputs.any(axis=1)
+    later[0] = False
+    assert (relaxed.train_scores[later] > plain.train_scores[later]).all()
+    assert relaxed[-1].alpha == pytest.approx(alphas[0])
+
+
+def test_objects_follow_in_proportion_and_stay_beside_names(data):
+    X, y = data
+    model = DeepRegressor((4,), link="tanh", penalty=(penalties.L1(0.02), penalties.L1(0.01)), random_state=0)
+    found = deepprox.path(model, X, y, [0.02, 0.04])
+    assert [float(p.alpha) for p in found[1].penalty] == pytest.approx([0.04, 0.02])
+    mixed = DeepRegressor((4,), link="tanh", penalty=("l1", penalties.L2(0.01)), random_state=0)
+    found = deepprox.path(mixed, X, y, [0.02, 0.04])
+    blocks = found[1]._network.blocks
+    assert (float(blocks[0].penalty.alpha), float(blocks[1].penalty.alpha)) == pytest.approx((0.04, 0.01))
+
+
+def test_a_ridge_path_ends_without_being_empty(data):
+    X, y = data
+    found = deepprox.path(DeepRegressor((), penalty="l2"), X, y, 8, eps=1e-2)
+    explained = 1 - np.array([one.loss for one in found.solutions]) / (y.var() / 2)
+    assert found.inputs[-1].all() and explained[-1] <= 0.01 * explained[0] < explained[0]
+
+
+def test_interrupting_keeps_what_is_done(data, monkeypatch):
+    X, y = data
+    calls, solve = [], walking.Walk.solve
+
+    def interrupted(self, alpha, *rest, **changes):
+        calls.append(alpha)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return solve(self, alpha, *rest, **changes)
+
+    monkeypatch.setattr(walking.Walk, "solve", interrupted)
+    model = DeepRegressor((4,), link="tanh", random_state=0)
+    found = deepprox.path(model, X, y, np.geomspace(0.01, 0.5, 8))
+    assert found.interrupted and len(found) == 3 and "interrupted" in repr(found)
+    assert found[2].predict(X).shape == y.shape
+
+
+def test_picture_shows_every_panel(net, tmp_path):
+    drawing = net.plot()
+    assert [ax.get_ylabel() for ax in drawing.axes_][2:] == ["BIC", "score"]
+    drawing.figure_.savefig(tmp_path / "path.png")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"alphas": 1}, "at least 2 strengths"),
+        ({"alphas": [0.1, -1.0]}, "positive numbers"),
+        ({"alphas": "many"}, "positive numbers"),
+        ({"eps": 2.0}, "between 0 and 1"),
+        ({"direction": "down"}, "'up' or 'both'"),
+        ({"direction": "both", "relax": True}, "goes with direction"),
+        ({"max_iter": 0}, "at least 1"),
+        ({"validation": 3}, "pair"),
+    ],
+)
+def test_bad_settings_get_one_sentence(data, settings, words):
+    with pytest.raises(ValueError, match=words):
+        deepprox.path(DeepRegressor((4,)), *data, **settings)
+
+
+def test_penalty_without_strength_is_refused(data):
+    with pytest.raises(ValueError, match="strength can vary"):
+        deepprox.path(DeepRegressor((4,), penalty=penalties.NonNegative()), *data)
+
+
+def test_choosing_without_what_it_needs_is_refused(data):
+    X, y = data
+    found = deepprox.path(DeepClassifier((), loss="squared_hinge"), X, y > 0, [0.01, 0.1])
+    with pytest.raises(ValueError, match="needs a likelihood"):
+        found.select("bic")
+    with pytest.raises(ValueError, match="needs validation data"):
+        found.select("1se")
+    with pytest.raises(ValueError, match="Unknown rule"):
+        found.select("best")

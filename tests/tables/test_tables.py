@@ -1,0 +1,198 @@
+"""Tables become numbers in the open: every guess is tested, and what is no input is told by name."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import OneHotEncoder
+
+from deepprox.tables import Columns, read_response, read_table
+
+
+@pytest.fixture
+def table():
+    return pd.DataFrame(
+        {
+            "age": [30, 40, 50, 61],
+            "colour": ["red", "blue", "red", "green"],
+            "smokes": [True, False, True, False],
+            "weight": [70.5, 80.0, 65.2, 90.1],
+        }
+    )
+
+
+def test_numbers_stay_and_factors_are_one_hot(table):
+    columns = Columns().fit(table)
+    numbers = columns.transform(table)
+    names = ["age", "colour=blue", "colour=green", "colour=red", "smokes", "weight"]
+    assert [*numbers.columns] == names == [*columns.get_feature_names_out()]
+    np.testing.assert_array_equal(numbers["age"], table["age"])
+    np.testing.assert_array_equal(numbers["smokes"], [1, 0, 1, 0])
+    theirs = OneHotEncoder(sparse_output=False).fit_transform(table[["colour"]])
+    np.testing.assert_array_equal(numbers.iloc[:, 1:4], theirs)
+    assert columns.groups_ == (0, 1, 1, 1, 2, 3)
+    assert {*numbers.dtypes} == {np.dtype(float)}
+
+
+def test_a_new_table_may_have_other_columns_and_another_order(table):
+    columns = Columns().fit(table)
+    other = table.assign(extra="x")[["extra", "weight", "smokes", "colour", "age"]]
+    pd.testing.assert_frame_equal(columns.transform(other), columns.transform(table))
+    with pytest.raises(ValueError, match="lacks the columns 'age', 'colour' of the fit"):
+        columns.transform(table.drop(columns=["age", "colour"]))
+
+
+def test_missing_values_are_a_choice(table):
+    holes = table.assign(age=[30, None, 50, 61], colour=["red", None, "red", "green"])
+    with pytest.raises(ValueError, match="'age' has 1 missing value, the first in row 2: fill"):
+        Columns().fit(holes)
+    numbers = Columns(missing="mean").fit_transform(holes)
+    assert numbers.loc[1, "age"] == np.mean([30, 50, 61])
+    np.testing.assert_array_equal(numbers["colour=(missing)"], [0, 1, 0, 0])
+    complete = Columns(missing="mean").fit(table)
+    assert complete.transform(holes.assign(colour="red")).loc[1, "age"] == table["age"].mean()
+    with pytest.raises(ValueError, match="level '\\(missing\\)', which the fit did not see"):
+        complete.transform(holes)
+
+
+def test_unknown_levels_are_a_choice(table):
+    new = table.assign(colour="violet")
+    with pytest.raises(ValueError, match=r"'violet', which the fit did not see .*'blue', 'green', 'red'"):
+        Columns().fit(table).transform(new)
+    numbers = Columns(unknown="ignore").fit(table).transform(new)
+    assert not numbers.filter(like="colour").to_numpy().any()
+
+
+def test_numbers_can_be_a_factor_in_any_precision(table):
+    columns = Columns(factors=["age"]).fit(table)
+    assert [*columns.get_feature_names_out()][:4] == ["age=30", "age=40", "age=50", "age=61"]
+    as_floats = columns.transform(table.astype({"age": float}))
+    pd.testing.assert_frame_equal(as_floats, columns.transform(table))
+    with pytest.raises(ValueError, match="no column 'size' to take as a factor"):
+        Columns(factors=["size"]).fit(table)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (pd.date_range("2026-01-01", periods=4), "dates or times, as in '2026-01-01"),
+        (["2026-01-31", "2026-02-01", "2026-02-01", "2026-02-03"], "dates or times, as in '2026-01-31'"),
+        (["31.01.26", "01.02.26", "01.02.26", "03.02.26"], "dates or times"),
+        (["Jan 31, 2026", "Feb 1, 2026", "Feb 1, 2026", "Feb 3, 2026"], "dates or times"),
+        (["12:00", "13:00", "13:00", "14:30:10"], "dates or times"),
+        (pd.to_timedelta([1, 2, 3, 4], unit="h"), "holds timedelta64"),
+        (["a7", "b3", "c1", "d9"], "4 different texts in 4 rows, as an identifier"),
+        ([[1], [2], [3], [4]], "nested values"),
+        ([None] * 4, "is empty"),
+    ],
+)
+def test_what_is_no_input_is_refused(table, values, said):
+    with pytest.raises(ValueError, match=rf"Column 'odd' .*{said}.*--drop 'odd'"):
+        Columns(missing="mean").fit(table.assign(odd=values))
+
+
+@pytest.mark.parametrize(
+    "name", ["id", "ID", "patient_id", "customerId", "Unnamed: 0", "row", "uuid", "Sample ID"]
+)
+def test_a_count_of_the_rows_is_refused_by_its_name(table, name):
+    with pytest.raises(ValueError, match="counts the rows"):
+        Columns().fit(table.assign(**{name: [11, 12, 13, 14]}))
+    Columns().fit(table.assign(**{name: [3, 1, 4, 1]}))  # a code, not a count
+
+
+@pytest.mark.parametrize("name", ["acid", "grid", "humid", "year", "keyboard"])
+def test_a_measurement_may_rise(table, name):
+    Columns().fit(table.assign(**{name: [1, 2, 3, 4]}))
+
+
+def test_a_stray_text_among_numbers_is_shown():
+    rows = pd.DataFrame({"x": [*map(str, range(40)), "n.a."], "y": 1.0})
+    with pytest.raises(ValueError, match=r"holds numbers, but also 'n.a.'"):
+        Columns().fit(rows)
+    with pytest.raises(ValueError, match="was numbers in the fit, but now is not"):
+        Columns().fit(rows.assign(x=1.0)).transform(rows)
+    with pytest.raises(ValueError, match="infinite value in row 2"):
+        Columns().fit(rows.assign(x=[1.0, np.inf] + [0.0] * 39))
+
+
+def test_true_and_false_with_holes():
+    rows = pd.DataFrame({"x": pd.Series([True, None, False, True], dtype=object), "y": 1.0})
+    np.testing.assert_allclose(Columns(missing="mean").fit_transform(rows)["x"], [1, 2 / 3, 0, 1])
+
+
+def test_decimals_are_numbers():
+    rows = pd.DataFrame({"x": pd.Series([Decimal("1.5"), Decimal("2"), Decimal("2")], dtype=object)})
+    np.testing.assert_array_equal(Columns().fit_transform(rows)["x"], [1.5, 2, 2])
+
+
+def test_it_is_a_transformer_of_scikit_learn(table):
+    columns = clone(Columns(missing="mean", factors=("age",)))
+    assert columns.get_params() == {"missing": "mean", "unknown": "error", "factors": ("age",)}
+    with pytest.raises(ValueError, match="missing must be one of 'error', 'mean', got 'median'"):
+        Columns(missing="median").fit(table)
+
+
+# The response
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["a", "b", "a"], "classification"),
+        ([True, False, True], "classification"),
+        ([0, 1, 0], "classification"),
+        (pd.Categorical(["a", "b", "a"]), "classification"),
+        ([0.5, 1.0, 2.0], "regression"),
+        ([*range(11)], "regression"),
+    ],
+)
+def test_the_task_is_seen_in_the_response(values, task):
+    assert read_response(pd.Series(values, name="y")).task == task
+
+
+def test_the_task_can_be_asked_for():
+    y = pd.Series([0, 1, 2], name="y")
+    assert read_response(y, "regression").values.dtype == float
+    assert read_response(y, "classification").values.dtype == y.dtype
+    with pytest.raises(ValueError, match="is text, as in 'a', which no regression can take"):
+        read_response(pd.Series(["a", "b"], name="y"), "regression")
+    with pytest.raises(ValueError, match="response 'y' is missing in row 2"):
+        read_response(pd.Series([1.0, None], name="y"))
+
+
+# Files
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "parquet", "feather"])
+def test_every_kind_of_file_is_read(table, tmp_path, ending):
+    path = tmp_path / f"table.{ending}"
+    if ending in ("parquet", "feather"):
+        getattr(table, f"to_{ending}")(path)
+    else:
+        table.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    pd.testing.assert_frame_equal(read_table(str(path)), table, check_dtype=False)
+
+
+def test_unreadable_files_are_told(table, tmp_path):
+    with pytest.raises(ValueError, match=r"unknown kind '.xlsx': give a file that ends in one of .csv"):
+        read_table("table.xlsx")
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False, sep=";")
+    with pytest.raises(ValueError, match="--separator"):
+        read_table(str(path))
+    assert read_table(str(path), ";").shape == table.shape
+    path.write_bytes("größe\n1\n".encode("latin1"))
+    with pytest.raises(ValueError, match="not text in UTF-8"):
+        read_table(str(path))
+    path.write_text("a,b\n")
+    with pytest.raises(ValueError, match="has no rows"):
+        read_table(str(path))
+
+
+def test_arrow_is_an_extra(table, tmp_path, monkeypatch):
+    table.to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(pd, "read_parquet", lambda path: (_ for _ in ()).throw(ImportError("pyarrow")))
+    with pytest.raises(ValueError, match=r"pip install 'deepprox\[arrow\]'"):
+        read_table(str(tmp_path / "t.parquet"))
