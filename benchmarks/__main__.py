@@ -12,6 +12,7 @@ from benchmarks import (
     iris,
     one_block,
     paths,
+    posterior,
     splits,
     starts,
     support,
@@ -36,6 +37,7 @@ ALL = {
         sure,
         paths,
         support,
+        posterior,
     )
 }
 
@@ -50,4 +52,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main([name for name in sys.argv[1:] if not name.startswith("--")])  # an option is a benchmark's own

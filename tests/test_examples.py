@@ -16,6 +16,7 @@ PROMISES = {
     ),
     "own_penalty": lambda used: {"s3", "s5"} <= {*used[0]} and not {"s3", "s5"} & {*used[1]},
 }
+SLOW = {"architecture"}  # compiles two networks and their evidence
 ELSEWHERE = {"iris"}  # tested with the application
 
 
@@ -23,7 +24,9 @@ def test_every_example_has_a_promise():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*PROMISES, *ELSEWHERE}
 
 
-@pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in PROMISES]
+)
 def test_examples(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     found = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]()

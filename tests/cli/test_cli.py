@@ -15,6 +15,7 @@ import deepprox
 from deepprox import DeepClassifier
 from deepprox.applications import iris
 from deepprox.cli import main
+from deepprox.cli.training import task_of
 from deepprox.loading import read
 from deepprox.tables import read_table
 
@@ -132,10 +133,11 @@ def test_the_record_says_where_a_model_came_from(said, folder):
     assert len(notes["sha256"]) == 64
 
 
-def test_a_loss_tells_the_task(said, flowers, people):
-    people.assign(cost=(people["cost"] > 4) * 2).to_csv("counts.csv", index=False)
-    record = said("fit", "counts.csv", *PEOPLE[2:], "--max-iter", "1", "--loss", "poisson", code=3)
-    assert record["task"] == "regression"
+def test_a_loss_tells_the_task():
+    asked = {"task": "auto", "loss": "poisson"}
+    assert task_of(asked) == "regression" and task_of(asked | {"loss": "hinge"}) == "classification"
+    assert task_of(asked | {"loss": None}) == "auto"
+    assert task_of(asked | {"task": "classification"}) == "classification"
 
 
 def test_standard_input(run, said, flowers):
