@@ -1,7 +1,7 @@
 """Fisher's Iris with the 4-10-3 network of Polson, Willard and Heidari (2015), section 4.2.
 
-Run with ``.venv/bin/python examples/iris.py``. Ten random starts, 70 % of the flowers for training, and the paper's strength
-0.67 on the sum of the losses, which is ``alpha = 0.67 / 105`` on their mean.
+Run with ``.venv/bin/python examples/iris.py``. Ten random starts, 70 % of the flowers for training, and the
+paper's strength 0.67 on the sum of the losses, which is ``alpha = 0.67 / 105`` on their mean.
 """
 
 from pathlib import Path

@@ -91,7 +91,8 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Save
         if not fitted or not isinstance(columns, Columns | None):
             raise ValueError("it holds no fitted network")
         _check_notes(parts["notes"])
-        if columns is not None and [*columns.get_feature_names_out()] != [*network.feature_names_in_]:
+        names = [*columns.get_feature_names_out()] if columns is not None else None
+        if names is not None and names != [*vars(network).get("feature_names_in_", [])]:
             raise ValueError("its columns are not those that the network reads")
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}.") from None
@@ -125,6 +126,4 @@ def _check_statistics(known: Any) -> None:
     if not isinstance(known, dict) or not known.keys() <= records.keys():
         raise ValueError("its statistics are missing")
     for name, facts in known.items():
-        saving.build(records[name], facts if isinstance(facts, dict) else {})
-        if not all(fact is None or isinstance(fact, bool | int | float | str) for fact in facts.values()):
-            raise ValueError(f"its {name} holds more than numbers and texts")
+        saving.check_types(saving.build(records[name], facts if isinstance(facts, dict) else {}), name)

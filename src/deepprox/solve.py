@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import SMALL, Live, canonical
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem, Weights
+from deepprox.runtime import precision
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho
@@ -26,6 +28,8 @@ from deepprox.splitting.segments import at_splits, group, grouped
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
+
+_BEGUN: list[bool] = []  # whether this process has begun its first fit
 
 Watch = Callable[[dict[str, Any]], None]
 
@@ -174,18 +178,21 @@ def solve(
     memory: Memory | None = None,
 ) -> Solution:
     """Split, then join, from one or many starting weights; ``memory`` is that of a solution on these data."""
-    diary, emptied, dtype = Diary(len(starts), watch), 0, starts[0][0].dtype
+    diary, straight, dtype = Diary(len(starts), watch), 0, starts[0][0].dtype
     if not np.isfinite(float(look(problem, starts[0], no_slopes(problem), 1.0).objective)):
         starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
     if options.join:
         # many starts look for the way in single precision; the best of them goes it in full
         rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
+        routes = [starts]
         if options.sweeps:
-            before = starts
-            starts = revive(rough, split(rough, before, options, diary)[0], before)
-            emptied = sum(W is W0 for W, W0 in zip(starts, before, strict=True))
+            ready = ahead(rough, starts, options)
+            routes = [revive(rough, split(rough, starts, options, diary)[0], starts), starts]
+            ready.result()
             diary.lap("split")
-        starts, objectives, best = scout(rough, starts, options, diary)
+        starts, objectives, route = scout(rough, routes, options, diary)
+        best = int(np.argmin(objectives))
+        straight = int(route.sum())
         budget = max(options.max_iter - diary.length(best), 1)
         chosen = in_dtype(starts[best], dtype)
         note = partial(diary.tell, lane=best)
@@ -198,8 +205,8 @@ def solve(
         diary.lap("split")
     history = diary.rows(best)
     message = MESSAGES[found.status].format(dtype=found.W[0].dtype)
-    if emptied:
-        message += f" ({emptied} of {len(starts)} starts emptied by splitting, joined from where they began)"
+    if straight:
+        message += f" ({straight} of {len(starts)} starts joined from where they began, lower than split)"
     return Solution(
         W=found.W,
         live=found.live,
@@ -219,6 +226,36 @@ def solve(
         seconds=diary.seconds,
         memory=found.memory,
     )
+
+
+def ahead(problem: Problem, starts: list[Weights], options: Options) -> Future:
+    """The first program of the join phase, compiled in a thread while the split phase compiles its own.
+
+    Only at the first fit of a process, and only where its shapes are known: waiting for a compiler is what
+    a first fit mostly is.
+    """
+    known = len(starts) > 1 or n_weights_of(starts[0]) <= options.uncut
+    done: Future = Future()
+    if _BEGUN or not known:
+        done.set_result(None)
+        return done
+    _BEGUN.append(True)
+    W = stack(starts)
+    w = np.concatenate([part.reshape(*part.shape[:-2], -1) for part in W], axis=-1)
+    number, dtype = np.zeros(w.shape[:-1], w.dtype), w.dtype
+
+    def compile_it() -> None:
+        with precision(dtype):
+            state = quasi_newton.start(w, number, number, w, number)
+            tol, limit = np.asarray(options.tol, dtype), np.int32(0)  # no steps: compiled, and nothing done
+            quasi_newton.chunk(problem, W, state, tol, limit, lanes=len(starts) > 1)
+
+    return ThreadPoolExecutor(1).submit(compile_it)
+
+
+def n_weights_of(W: Weights) -> int:
+    """How many weights there are."""
+    return sum(w.size for w in W)
 
 
 def split(
@@ -259,31 +296,56 @@ def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> li
     return [W if lives else W0 for W, W0, lives in zip(starts, before, alive, strict=True)]
 
 
+class Scouted(NamedTuple):
+    """Where quasi-Newton steps have brought every start, and the rows of their histories."""
+
+    W: list[Weights]
+    objectives: np.ndarray
+    chunks: list[tuple[Any, np.ndarray]]
+
+
 def scout(
-    problem: Problem, starts: list[Weights], options: Options, diary: Diary
-) -> tuple[list[Weights], np.ndarray, int]:
-    """Quasi-Newton steps of all starts side by side; their weights, objectives, and the best of them."""
-    if len(starts) == 1:
-        return starts, np.zeros(1), 0
+    problem: Problem, routes: list[list[Weights]], options: Options, diary: Diary
+) -> tuple[list[Weights], np.ndarray, np.ndarray]:
+    """Quasi-Newton steps of every start along every route; its best weights, objectives, and which route.
+
+    The split phase finds better minima of most problems, and on some loses what only the starting weights
+    had: a start goes on from whichever is lower after the same number of steps.
+    """
+    if len(routes) == len(routes[0]) == 1:
+        return routes[0], np.zeros(1), np.zeros(1, int)
+    found = [steps_from(problem, starts, options) for starts in routes]
+    each = np.array([np.where(np.isnan(one.objectives), np.inf, one.objectives) for one in found])
+    # of two that tie, the first
+    route = np.argmax(each <= each.min(axis=0) + APART * np.abs(each.min(axis=0)), axis=0)
+    for r, one in enumerate(found):
+        for info, taken in one.chunks:
+            diary.chunk("join", info, np.where(route == r, taken, 0))
+    lanes = range(len(route))
+    return [found[route[k]].W[k] for k in lanes], each[route, lanes], route
+
+
+def steps_from(problem: Problem, starts: list[Weights], options: Options) -> Scouted:
+    """Quasi-Newton steps of all starts side by side, enough to tell local minima apart."""
+    lanes = len(starts) > 1
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
     rows = stack(
         [(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)]
     )
-    state, W = quasi_newton.start(*rows), stack(starts)
-    # enough to tell local minima apart; the best is certified later
+    state, W, chunks = quasi_newton.start(*rows), stack(starts), []
     tol, limit = np.asarray(10 * options.tol, W[0].dtype), np.int32(quasi_newton.CHUNK)
     for _ in range(SCOUT // quasi_newton.CHUNK):
         before = np.asarray(state.objective)
-        state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, True)
-        diary.chunk("join", info, taken)
+        state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, lanes)
+        chunks.append((info, np.atleast_1d(taken)))
         if (before - np.asarray(state.objective) <= APART * np.abs(before)).all():
             break
-    objectives = np.array(state.objective, float)
-    found = [unravel(w, starts[0]) for w in np.asarray(state.w)]
+    found = [unravel(w, starts[0]) for w in np.atleast_2d(state.w)]
     if not problem.network.smooth:
-        looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, np.asarray(state.step))]
+        steps = np.atleast_1d(state.step)
+        looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, steps)]
         found = [unravel(at.moved, starts[0]) for at in looks]
-    return found, objectives, int(np.nanargmin(objectives))
+    return Scouted(found, np.atleast_1d(np.asarray(state.objective, float)), chunks)
 
 
 def as_split(problem: Problem, starts: list[Weights], settled: np.ndarray) -> tuple[Joined, np.ndarray, int]:

@@ -26,12 +26,14 @@ def test_the_group_activity_selects_the_width():
 
 
 @pytest.mark.parametrize(("link", "on"), [("tanh", "reads"), ("relu", "z")])
-def test_silent_units_are_certified(link, on):
-    # at a silent unit |z| has its kink for every observation at once
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_silent_units_do_not_hold_the_certificate(link, on):
+    # at a silent unit |z| has its kink for every observation at once: a wrong slope there leaves alpha itself,
+    # a few observations of live units at kinks leave far less
     X, y, _ = three_units(200, 0)
     activity = ActivityL1(0.01, on)
     model = DeepRegressor((6,), link=link, alpha=1e-3, activity=activity, random_state=1).fit(X, y)
-    assert model.solution_.status == "converged"
+    assert model.solution_.certificate < 0.1 * 0.01
     assert not model.live_[1].all()
 
 

@@ -196,7 +196,7 @@ def test_verbose_shows_and_silence_is_silent(flowers, capsys):
     model().fit(*flowers)
     assert capsys.readouterr().out == ""
     model(verbose=1).fit(*flowers)
-    assert "objective" in capsys.readouterr().out
+    assert "objective" in capsys.readouterr().err
 
 
 def test_nearby_sizes_share_a_bucket():

@@ -7,6 +7,7 @@ import os
 import zipfile
 from pathlib import Path
 
+import jax
 import joblib
 import numpy as np
 import pandas as pd
@@ -52,7 +53,8 @@ def wordy(classifier):
         dtype=np.float32,
         random_state=np.int64(3),
     )
-    blocks = [replace(block, penalty=one) for block, one in zip(model._network.blocks, penalties)]
+    fitted = jax.tree.map(lambda leaf: np.asarray(leaf, float), penalties)
+    blocks = [replace(block, penalty=one) for block, one in zip(model._network.blocks, fitted)]
     model._network = Network(tuple(blocks))
     return model
 
@@ -276,6 +278,16 @@ HOSTILE = {
             notes={"path": {"frame": {"alpha": [1], "n_nonzero": []}, "norms": {}, "picks": {}}}
         ),
         "columns of its path",
+    ),
+    "text in a record": (
+        lambda d: d["model"]["fitted"]["solution_"]["fields"].update(certificate="small"),
+        "solution_.certificate is of the wrong type",
+    ),
+    "text in a word": (
+        lambda d: d["model"]["fitted"]["_network"]["fields"]["blocks"]["tuple"][0]["fields"]["penalty"][
+            "fields"
+        ].update(alpha="strong"),
+        "holds no numbers",
     ),
     "no history": (fitted(_history=[]), "history is missing"),
 }

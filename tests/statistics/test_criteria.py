@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LassoLarsIC
 from sklearn.metrics import mean_gamma_deviance, mean_poisson_deviance
 
-from deepprox import DeepClassifier, DeepRegressor, links, losses, penalties
+from deepprox import DeepClassifier, DeepRegressor, links, load, losses, penalties
 from deepprox.blocks import Dense
 from deepprox.problem import Network, Problem
 from deepprox.statistics.criteria import criteria, likelihood, sure
@@ -197,6 +197,14 @@ def test_a_stored_estimator_keeps_what_was_asked_for_and_no_data(least_squares):
     assert str(again.summary()) == str(model.summary())
     with pytest.raises(ValueError, match="needs the data of the fit"):
         again.degrees_of_freedom("perturbation")
+
+
+def test_a_saved_file_keeps_them_too(least_squares, tmp_path):
+    model, _ = least_squares
+    found = model.criteria()
+    model.save(tmp_path / "model.deepprox")
+    again = load(tmp_path / "model.deepprox")
+    assert again.criteria() == found and not hasattr(again, "_seen")
 
 
 def test_a_new_fit_forgets(least_squares):

@@ -1,7 +1,7 @@
 """Fitted models as files that hold data and never code: a zip of JSON and arrays."""
 
 from deepprox.saving.archive import FORMAT, LIMIT, Archive, read, replacing, write
-from deepprox.saving.consistency import check_model
+from deepprox.saving.consistency import check_model, check_types
 from deepprox.saving.save import save
 from deepprox.saving.tree import build, decode, encode, name_of
 
@@ -11,6 +11,7 @@ __all__ = [
     "Archive",
     "build",
     "check_model",
+    "check_types",
     "decode",
     "encode",
     "name_of",

@@ -1,8 +1,11 @@
 """Whether the parts of a loaded network fit each other, before anything is computed with them."""
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import jax
 import numpy as np
 
 from deepprox.activities import Activity
@@ -11,6 +14,7 @@ from deepprox.links import Link
 from deepprox.losses import Loss
 from deepprox.penalties import Penalty
 from deepprox.problem import Network
+from deepprox.runtime import precision
 
 NUMBERS: dict[str, type] = {
     "_n": int,
@@ -22,22 +26,6 @@ NUMBERS: dict[str, type] = {
     "loss_": float,
     "objective_": float,
 }
-RECORD: dict[str, type | tuple[type, ...]] = {
-    "objective": float,
-    "loss": float,
-    "penalty": float,
-    "certificate": float,
-    "primal": float,
-    "dual": float,
-    "status": str,
-    "message": str,
-    "n_iter": int,
-    "n_held": int,
-    "n_nonzero": tuple,
-    "starts": tuple,
-    "seconds": dict,
-    "strict": (bool, type(None)),
-}
 
 
 def check_model(model: Any) -> None:
@@ -47,16 +35,38 @@ def check_model(model: Any) -> None:
         _need(type(facts[name]) is kind, f"{name} is not of the type {kind.__name__}")
     _check_network(facts)
     _check_weights(facts)
+    _rehearse(facts)
     _check_inputs(facts)
     _check_outputs(facts)
-    record = facts["solution_"]
-    for name, kinds in RECORD.items():
-        _need(isinstance(getattr(record, name, ...), kinds), f"solution_.{name} is of the wrong type")
+    _need(fits(model.tol, float), "tol is not a number")
+    check_types(facts["solution_"], "solution_")
     history = facts["_history"]
     _need(isinstance(history, list) and history, "the history is missing")
     _need(
         all(isinstance(row, dict) and "iteration" in row for row in history), "the history has strange rows"
     )
+
+
+def check_types(record: Any, name: str) -> None:
+    """ValueError unless the fields of a record have the types that its class says."""
+    _need(is_dataclass(record), f"{name} is not a record")
+    hints = get_type_hints(type(record))
+    for field in fields(record):
+        right = fits(getattr(record, field.name), hints[field.name])
+        _need(right, f"{name}.{field.name} is of the wrong type")
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is a ``float | None``, a ``dict[str, float]`` and so on; whole numbers are floats."""
+    inner = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(fits(value, one) for one in inner)
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(fits(one, inner[0]) for one in value)
+    if get_origin(hint) is dict:
+        known = value.items() if isinstance(value, dict) else [(None, None)]
+        return all(fits(key, inner[0]) and fits(one, inner[1]) for key, one in known)
+    return type(value) in (int, float) if hint is float else type(value) is hint
 
 
 class _Facts:
@@ -110,6 +120,26 @@ def _check_weights(facts: _Facts) -> None:
     reads = [(n_read - 1,) for _, n_read in shapes]
     _need(_shaped(facts["live_"], reads, "b"), "live_ does not have the shapes of the network")
     _need(facts["n_layers_"] == len(W) + 1, "n_layers_ is not that of the network")
+
+
+def _rehearse(facts: _Facts) -> None:
+    """Run the network on shapes alone: fields of its words that are no numbers, or do not fit, show up."""
+    W, network, loss = facts["_W"], facts["_network"], facts["_loss"]
+    for leaf in jax.tree.leaves((network, loss)):
+        _need(
+            isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f", "a word of its network holds no numbers"
+        )
+    X = jax.ShapeDtypeStruct((2, facts["n_features_in_"]), W[0].dtype)
+
+    def run(W: Any, X: Any) -> Any:
+        penalties = [block.value(w) for block, w in zip(network.blocks, W)]
+        return loss.mean(network.forward(W, X)[-1]), penalties
+
+    try:
+        with precision(W[0].dtype):
+            jax.eval_shape(run, W, X)
+    except Exception as error:  # of any kind: the words come from a stranger
+        raise ValueError(f"its network cannot be run ({type(error).__name__})") from None
 
 
 def _check_inputs(facts: _Facts) -> None:
