@@ -7,8 +7,8 @@ network removes what it does not need and ends as the narrow one does.
 import numpy as np
 from sklearn.metrics import r2_score
 
-from deepprox import DeepRegressor
-from deepprox.selection import Comparison, compare
+from deepprox import DeepRegressor, compare
+from deepprox.selection import Comparison
 
 
 def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -22,8 +22,7 @@ def main() -> tuple[Comparison, dict[str, float]]:
     """Compare by BIC, and average the models by their weights."""
     X, y = draw(200, seed=0)
     X_new, y_new = draw(1000, seed=1)
-    # straight to the join phase: on few inputs the split phase is prone to end with a straight line
-    settings = {"link": "relu", "alpha": 0.03, "splits": "none", "random_state": 0}
+    settings = {"link": "relu", "alpha": 0.03, "random_state": 0}
     models = {
         "linear": DeepRegressor((), **settings),
         "narrow": DeepRegressor((4,), **settings),

@@ -206,7 +206,7 @@ def solve(
     history = diary.rows(best)
     message = MESSAGES[found.status].format(dtype=found.W[0].dtype)
     if straight:
-        message += f" ({straight} of {len(starts)} starts joined from where they began, lower than split)"
+        message += f" ({straight} of {len(starts)} starts went straight)"
     return Solution(
         W=found.W,
         live=found.live,

@@ -28,7 +28,7 @@ def test_the_group_activity_selects_the_width():
 @pytest.mark.parametrize(("link", "on"), [("tanh", "reads"), ("relu", "z")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_silent_units_do_not_hold_the_certificate(link, on):
-    # at a silent unit |z| has its kink for every observation at once: a wrong slope there leaves alpha itself,
+    # at a silent unit |z| has its kink for every observation at once: a wrong slope there leaves alpha,
     # a few observations of live units at kinks leave far less
     X, y, _ = three_units(200, 0)
     activity = ActivityL1(0.01, on)
