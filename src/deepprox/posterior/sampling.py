@@ -1,0 +1,135 @@
+"""From a fitted network to draws: which method, where chains start, what is kept."""
+
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from numbers import Integral
+from typing import Any
+
+import jax
+import numpy as np
+
+from deepprox.posterior import nuts, polya_gamma
+from deepprox.posterior.alternating import Alternating
+from deepprox.posterior.chains import Record, Sampler, collect
+from deepprox.posterior.draws import Draws
+from deepprox.posterior.laplace import laplace
+from deepprox.posterior.proximal import ProximalLangevin, first_covariance, spread_starts
+from deepprox.posterior.target import BIAS_SCALE, Target, pose
+from deepprox.problem import Problem, Weights
+from deepprox.solve import Options, in_dtype, initial, solve
+
+METHODS = ("auto", "proximal", "proximal-unadjusted", "nuts", "polya-gamma", "laplace")
+POINTS = 100  # observations at which function values are followed
+SEARCH = 300  # iterations, at most, towards another mode for another chain
+
+
+def sample_posterior(
+    problem: Problem,
+    W: Weights,
+    n: int,
+    *,
+    method: str = "auto",
+    n_chains: int = 4,
+    n_draws: int = 1000,
+    n_warmup: int = 1000,
+    seed: int = 0,
+    sigma: float | None = None,
+    bias_scale: float = BIAS_SCALE,
+    thin: int | None = None,
+    curvature: str = "auto",
+    input_names: Sequence[str] = (),
+    verbose: int = 0,
+) -> Draws:
+    """Draws around the fit ``W``; parameters as in ``sample_posterior`` of the estimators."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    _whole("n_chains", n_chains, 1)
+    _whole("n_draws", n_draws, 4)
+    _whole("n_warmup", n_warmup, 0)
+    _whole("thin", 1 if thin is None else thin, 1)
+    began = time.perf_counter()
+    facts: dict[str, Any] = {}
+    problem, W = in_dtype(jax.tree.map(np.asarray, (problem, W)), np.float64)
+    if method == "laplace":
+        found = laplace(problem, W, n, sigma, bias_scale, curvature)
+        target, record, complete = found.target, found.draw(n_chains, n_draws, seed), True
+        mode = _weights(target, {"w": found.mode[None, None]})
+        facts = {"mode": tuple(w[0, 0] for w in mode), "log_evidence": found.log_evidence}
+        facts["evidence_message"] = found.message
+    else:
+        target = pose(problem, W, n, sigma, bias_scale)
+        method = choose(target) if method == "auto" else method
+        sampler = _sampler(method, target, W, n_chains, n_warmup, seed, thin)
+        record, complete = collect(sampler, n_warmup, n_draws, verbose)
+    points, y = _points(problem)
+    return Draws(
+        W=_weights(target, record),
+        method=method,
+        network=problem.network,
+        loss=problem.loss,
+        points=points,
+        y=y,
+        sigma=sigma,
+        statistics={name: values for name, values in record.items() if name != "w"},
+        input_names=tuple(map(str, input_names)),
+        seconds=time.perf_counter() - began,
+        complete=complete,
+        **facts,
+    )
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+
+
+def choose(target: Target) -> str:
+    """Gibbs where it is exact, NUTS for one block whose prior has a gradient, else proximal Langevin."""
+    one_block = len(target.shapes) == 1
+    if one_block and polya_gamma.suits(target) and find_spec("polyagamma"):
+        return "polya-gamma"
+    return "nuts" if one_block and nuts.suits(target) and find_spec("numpyro") else "proximal"
+
+
+def _sampler(
+    method: str, target: Target, W: Weights, n_chains: int, n_warmup: int, seed: int, thin: int | None
+) -> Sampler:
+    needs = {"nuts": nuts.need, "polya-gamma": polya_gamma.need}
+    if method in needs:
+        needs[method](target)
+    covariance = first_covariance(target)
+    starts = spread_starts(target, modes(target.problem, W, n_chains, seed), covariance, seed)
+    if method == "nuts":
+        return nuts.NUTS(target, starts, seed, n_warmup)
+    if method == "polya-gamma":
+        if len(W) == 1:
+            return polya_gamma.PolyaGamma(target, starts, seed)
+        return Alternating(target, starts, covariance, seed, thin)
+    return ProximalLangevin(target, starts, covariance, seed, adjust=method == "proximal", thin=thin)
+
+
+def modes(problem: Problem, W: Weights, n_chains: int, seed: int) -> list[Weights]:
+    """The fit, and for other chains of a deep network what other random starts lead to."""
+    if len(W) == 1:
+        return [W] * n_chains
+    found = [
+        solve(problem, [start], Options(max_iter=SEARCH)).W for start in initial(problem, seed, n_chains - 1)
+    ]
+    return [W, *(other if all(np.isfinite(w).all() for w in other) else W for other in found)]
+
+
+def _points(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    counts = np.flatnonzero(np.asarray(problem.weight))
+    some = counts[np.linspace(0, len(counts) - 1, min(POINTS, len(counts))).astype(int)]
+    return np.asarray(problem.X)[some], np.asarray(problem.y)[some]
+
+
+def _weights(target: Target, record: Record) -> tuple[np.ndarray, ...]:
+    """Draws of the weights of every block."""
+    w = record["w"]
+    whole = np.broadcast_to(np.asarray(target.at), (*w.shape[:2], len(target.at))).copy()
+    whole[:, :, np.asarray(target.places)] = w
+    ends = np.cumsum([a * b for a, b in target.shapes])
+    parts = np.split(whole, ends[:-1], axis=2)
+    return tuple(part.reshape(*w.shape[:2], *shape) for part, shape in zip(parts, target.shapes))
