@@ -10,10 +10,12 @@ import json
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 import deepprox
@@ -51,7 +53,9 @@ def ours(name, seed):
     seconds = time.perf_counter() - begin
     models = [(int(model.selected_features_.sum()), float(model.score(X_test, y_test))) for model in path]
     begin = time.perf_counter()
-    estimator().set_params(alpha=path.alphas[0]).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator().set_params(alpha=path.alphas[0]).fit(X, y)
     return seconds, models, time.perf_counter() - begin
 
 
@@ -77,8 +81,8 @@ def at_counts(models):
 
 
 def at_most(models, inputs):
-    """The accuracy of the first model with at most so many inputs."""
-    return next(accuracy for count, accuracy in models if count <= inputs)
+    """The accuracy of the first model with at most so many inputs; 0 where the path has none."""
+    return next((accuracy for count, accuracy in models if 0 < count <= inputs), 0.0)
 
 
 def main() -> None:
@@ -95,7 +99,8 @@ def main() -> None:
             times += seconds, their_seconds
             cold += one
             for inputs, accuracy in at_counts(theirs).items():
-                gaps.setdefault(inputs, []).append((accuracy, at_most(models, inputs)))
+                if inputs:
+                    gaps.setdefault(inputs, []).append((accuracy, at_most(models, inputs)))
         means = {inputs: np.mean(pairs, axis=0) for inputs, pairs in sorted(gaps.items(), reverse=True)}
         behind = {inputs: float(a - b) for inputs, (a, b) in means.items() if a - b > SLACK}
         totals += times

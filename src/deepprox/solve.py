@@ -27,6 +27,7 @@ from deepprox.splitting.segments import at_splits, group, grouped
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
+FORK = 2  # chunks after which a start chooses between two routes
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
 _BEGUN: list[bool] = []  # whether this process has begun its first fit
@@ -187,7 +188,9 @@ def solve(
         routes = [starts]
         if options.sweeps:
             ready = ahead(rough, starts, options)
-            routes = [revive(rough, split(rough, starts, options, diary)[0], starts), starts]
+            routes = [revive(rough, split(rough, starts, options, diary)[0], starts)]
+            if n_weights_of(starts[0]) <= SMALL:  # where it costs next to nothing
+                routes.append(starts)
             ready.result()
             diary.lap("split")
         starts, objectives, route = scout(rough, routes, options, diary)
@@ -296,56 +299,68 @@ def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> li
     return [W if lives else W0 for W, W0, lives in zip(starts, before, alive, strict=True)]
 
 
-class Scouted(NamedTuple):
-    """Where quasi-Newton steps have brought every start, and the rows of their histories."""
-
-    W: list[Weights]
-    objectives: np.ndarray
-    chunks: list[tuple[Any, np.ndarray]]
-
-
 def scout(
     problem: Problem, routes: list[list[Weights]], options: Options, diary: Diary
 ) -> tuple[list[Weights], np.ndarray, np.ndarray]:
-    """Quasi-Newton steps of every start along every route; its best weights, objectives, and which route.
+    """Quasi-Newton steps of every start: its weights, its objective, and the route that it took.
 
     The split phase finds better minima of most problems, and on some loses what only the starting weights
-    had: a start goes on from whichever is lower after the same number of steps.
+    had: after the same few steps along every route, a start goes on along the lowest.
     """
-    if len(routes) == len(routes[0]) == 1:
-        return routes[0], np.zeros(1), np.zeros(1, int)
-    found = [steps_from(problem, starts, options) for starts in routes]
-    each = np.array([np.where(np.isnan(one.objectives), np.inf, one.objectives) for one in found])
-    # of two that tie, the first
-    route = np.argmax(each <= each.min(axis=0) + APART * np.abs(each.min(axis=0)), axis=0)
-    for r, one in enumerate(found):
-        for info, taken in one.chunks:
-            diary.chunk("join", info, np.where(route == r, taken, 0))
-    lanes = range(len(route))
-    return [found[route[k]].W[k] for k in lanes], each[route, lanes], route
+    lanes, route = len(routes[0]) > 1, np.zeros(len(routes[0]), int)
+    if not lanes and len(routes) == 1:
+        return routes[0], np.zeros(1), route
+    W, states = stack(routes[0]), [begin(problem, starts) for starts in routes]
+    tol = np.asarray(10 * options.tol, W[0].dtype)  # the best is certified later
+    more, state = SCOUT // quasi_newton.CHUNK, states[0]
+    if len(routes) > 1:
+        told: list[list[tuple]] = [[] for _ in routes]
+        for r, notes in enumerate(told):
+            states[r] = steps(problem, W, states[r], tol, FORK, lambda *rows, notes=notes: notes.append(rows))
+        each = np.array([np.nan_to_num(np.atleast_1d(one.objective), nan=np.inf) for one in states])
+        lowest = each.min(axis=0)
+        route = np.argmax(each <= lowest + APART * np.abs(lowest), axis=0)  # of two that tie, the first
+        for r, notes in enumerate(told):
+            for info, taken in notes:
+                diary.chunk("join", info, np.where(route == r, taken, 0))
+        state, more = pick(states, route, lanes), more - FORK
+    if lanes:
+        state = steps(problem, W, state, tol, more, partial(diary.chunk, "join"))
+    found = [unravel(w, routes[0][0]) for w in np.atleast_2d(state.w)]
+    if not problem.network.smooth:
+        lengths = np.atleast_1d(state.step)
+        looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, lengths)]
+        found = [unravel(at.moved, routes[0][0]) for at in looks]
+    return found, np.atleast_1d(np.array(state.objective, float)), route
 
 
-def steps_from(problem: Problem, starts: list[Weights], options: Options) -> Scouted:
-    """Quasi-Newton steps of all starts side by side, enough to tell local minima apart."""
-    lanes = len(starts) > 1
+def begin(problem: Problem, starts: list[Weights]) -> quasi_newton.State:
+    """The states from which quasi-Newton steps begin, side by side."""
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
-    rows = stack(
-        [(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)]
-    )
-    state, W, chunks = quasi_newton.start(*rows), stack(starts), []
-    tol, limit = np.asarray(10 * options.tol, W[0].dtype), np.int32(quasi_newton.CHUNK)
-    for _ in range(SCOUT // quasi_newton.CHUNK):
+    rows = [(ravel(W), at.objective, at.loss, at.gradient, at.certificate) for W, at in zip(starts, looks)]
+    return quasi_newton.start(*stack(rows))
+
+
+def steps(
+    problem: Problem, W: Weights, state: quasi_newton.State, tol: np.ndarray, chunks: int, note: Callable
+) -> quasi_newton.State:
+    """Quasi-Newton steps, enough to tell local minima apart; ``W`` gives the shapes."""
+    for _ in range(chunks):
         before = np.asarray(state.objective)
-        state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, lanes)
-        chunks.append((info, np.atleast_1d(taken)))
+        limit = np.int32(quasi_newton.CHUNK)
+        state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, lanes=before.ndim > 0)
+        note(info, np.atleast_1d(taken))
         if (before - np.asarray(state.objective) <= APART * np.abs(before)).all():
             break
-    found = [unravel(w, starts[0]) for w in np.atleast_2d(state.w)]
-    if not problem.network.smooth:
-        steps = np.atleast_1d(state.step)
-        looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, steps)]
-        found = [unravel(at.moved, starts[0]) for at in looks]
-    return Scouted(found, np.atleast_1d(np.asarray(state.objective, float)), chunks)
+    return state
+
+
+def pick(states: list[quasi_newton.State], route: np.ndarray, lanes: bool) -> quasi_newton.State:
+    """The state of every start along its route."""
+    if not lanes:
+        return states[int(route[0])]
+    every = np.arange(len(route))
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(a) for a in leaves])[route, every], *states)
 
 
 def as_split(problem: Problem, starts: list[Weights], settled: np.ndarray) -> tuple[Joined, np.ndarray, int]:
