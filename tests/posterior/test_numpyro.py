@@ -10,6 +10,8 @@ from numpyro.infer import MCMC, NUTS
 from deepprox import DeepClassifier, DeepRegressor
 from deepprox.posterior.draws import Diagnostics
 
+pytestmark = pytest.mark.slow  # its programs take most of a minute to compile
+
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(100, 4)) @ (np.eye(4) + 0.4)
 X = (X - X.mean(0)) / X.std(0)
