@@ -189,8 +189,9 @@ def solve(
         if options.sweeps:
             ready = ahead(rough, starts, options)
             routes = [revive(rough, split(rough, starts, options, diary)[0], starts)]
-            if n_weights_of(starts[0]) <= SMALL:  # where it costs next to nothing
-                routes.append(starts)
+            left = options.max_iter - diary.length(0)
+            if n_weights_of(starts[0]) <= SMALL and left > FORK * quasi_newton.CHUNK:
+                routes.append(starts)  # where it costs next to nothing
             ready.result()
             diary.lap("split")
         starts, objectives, route = scout(rough, routes, options, diary)

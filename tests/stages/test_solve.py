@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from deepprox import links, penalties
+from deepprox import links, losses, penalties
+from deepprox.blocks import Dense
 from deepprox.joining import finish, hessian, quasi_newton
 from deepprox.joining.certificate import ravel
 from deepprox.joining.kinks import find_idle, no_slopes
+from deepprox.problem import Network, Problem
 from deepprox.solve import Options, initial, revive, solve
 from deepprox.splitting import admm
 from deepprox.struct import replace
@@ -83,3 +85,17 @@ def test_idle_kinks_are_certified_by_their_slopes():
         if found.status == "converged" and mask.any() and float(own.certificate) > 1e-5:
             idle.append(seed)
     assert idle  # certified only because idle entries may take any slope
+
+
+def test_a_start_goes_straight_where_splitting_loses_more():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (200, 3))
+    y = X[:, :1] + 2 * np.abs(X[:, 1:2]) + 0.1 * rng.normal(size=(200, 1))
+    blocks = Dense(8, links.ReLU(), penalties.L1(0.01)), Dense(1, penalty=penalties.L1(0.01))
+    posed = Problem(Network(blocks), losses.Squared(), X, y, np.full(200, 1 / 200))
+    starts = initial(posed, 0)
+    both, alone = (solve(posed, starts, Options(sweeps=sweeps)) for sweeps in (40, 0))
+    assert both.objective <= alone.objective * (1 + 1e-6)
+    assert "went straight" in both.message
+    short = solve(posed, starts, Options(max_iter=45))
+    assert short.n_iter <= 50 and "went straight" not in short.message
