@@ -189,6 +189,9 @@ def test_unreadable_files_are_told(table, tmp_path):
     path.write_text("a,b\n")
     with pytest.raises(ValueError, match="has no rows"):
         read_table(str(path))
+    path.write_text("")
+    with pytest.raises(ValueError, match="is empty"):
+        read_table(str(path))
 
 
 def test_arrow_is_an_extra(table, tmp_path, monkeypatch):

@@ -26,6 +26,9 @@ def read_table(path: str, separator: str | None = None) -> Any:
             table = pd.read_csv(source, sep=separator or TEXT[kind])
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not text in UTF-8: save it in that encoding.") from None
+        except pd.errors.EmptyDataError:
+            name = "Standard input" if path == "-" else path
+            raise ValueError(f"{name} is empty: a table has a line of column names, then rows.") from None
         if table.shape[1] == 1 and separator is None and any(sign in table.columns[0] for sign in ";\t|,"):
             raise ValueError(
                 f"The first line of {path} is {table.columns[0]!r}, one column: if another sign separates "
