@@ -14,6 +14,7 @@ from benchmarks import (
     paths,
     posterior,
     splits,
+    spreading,
     starts,
     support,
     sure,
@@ -38,6 +39,7 @@ ALL = {
         paths,
         support,
         posterior,
+        spreading,
     )
 }
 

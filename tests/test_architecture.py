@@ -10,7 +10,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # From low to high. A module imports from its own layer's file or folder, or from a lower layer.
 LAYERS = [
-    {"struct", "newton", "runtime"},
+    {"struct", "newton", "runtime", "diary"},
+    {"spreading"},
     {"activities", "links", "losses", "penalties"},
     {"blocks"},
     {"problem"},
@@ -22,7 +23,7 @@ LAYERS = [
     {"report"},
     {"posterior"},
     {"estimators"},
-    {"selection"},
+    {"selection", "dask"},
     {"loading"},
     {"applications"},
     {"cli"},

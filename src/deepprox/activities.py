@@ -6,6 +6,7 @@ the Z-step and the Newton steps meet it.
 """
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jax import Array
@@ -22,6 +23,7 @@ class Activity(ABC):
     """
 
     on: str
+    additive: ClassVar[bool] = False  # whether it is a sum over observations, each charged on its own
 
     @abstractmethod
     def value(self, A: Array, weight: Array) -> Array:
@@ -36,6 +38,7 @@ class Activity(ABC):
 class ActivityL1(Activity):
     """``alpha * sum_i weight_i sum_u |a_iu|``: few units speak for each observation."""
 
+    additive = True
     alpha: Number = 1.0
     on: str = static(default="reads")
 

@@ -1,6 +1,6 @@
 """Network + data = problem: what is minimised, in one place."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -9,14 +9,10 @@ from jax import Array, lax
 
 from deepprox.blocks import Dense
 from deepprox.losses import Loss
+from deepprox.spreading import Spread, same
 from deepprox.struct import static, struct
 
 Weights = tuple[Any, ...]  # one array for each block, on the host or on a device
-
-
-def same(tree: Any) -> Any:
-    """The sum over observations when all of them are here."""
-    return tree
 
 
 @struct
@@ -79,7 +75,8 @@ class Problem:
     """``sum_i weight_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, weights summing to one.
 
     An observation of weight 0 changes nothing: padding. ``allsum`` is the only place where
-    observations meet: the identity on one device, a ``psum`` when they are sharded.
+    observations meet: the identity where all of them are here, a sum over devices and processes where each
+    has some. Its data are then the rows of this process.
     """
 
     network: Network
@@ -87,7 +84,7 @@ class Problem:
     X: Any
     y: Any
     weight: Any
-    allsum: Callable[[Any], Any] = static(default=same)
+    allsum: Spread = static(default=same)
 
     def data_loss(self, eta: Array) -> Array:
         """The mean loss (this device's observations)."""

@@ -1,6 +1,5 @@
 """Split, then join: from random weights to a certified solution."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -10,6 +9,7 @@ import jax
 import numpy as np
 
 from deepprox.blocks import Dense
+from deepprox.diary import Diary, Stages, Watch
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.finish import look
@@ -24,6 +24,7 @@ from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
 from deepprox.splitting.segments import at_splits, group, grouped
+from deepprox.spreading import same
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
@@ -31,8 +32,6 @@ FORK = 2  # chunks after which a start chooses between two routes
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
 _BEGUN: list[bool] = []  # whether this process has begun its first fit
-
-Watch = Callable[[dict[str, Any]], None]
 
 MESSAGES = {
     "converged": "converged: the certificate is within tol",
@@ -47,8 +46,8 @@ MESSAGES = {
 class Options(NamedTuple):
     """How a problem is solved; the defaults need no tuning.
 
-    ``warm`` says that the one start is near a solution, ``uncut`` up to how many weights a problem is never
-    cut down to its live part, which would compile.
+    ``warm`` says that the one start is near a solution; no hidden block is cut below ``widths``, since a new
+    width compiles.
     ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
     the output is always split. ``rho`` holds constraint weights to keep, one for each block (numbers,
     or columns over observations), or None to start them from the penalties and let them grow.
@@ -57,7 +56,7 @@ class Options(NamedTuple):
     sweeps: int = 40
     join: bool = True
     warm: bool = False
-    uncut: int = SMALL
+    widths: tuple[int, ...] = ()
     splits: tuple[int, ...] | None = None
     rho: tuple[Any, ...] | None = None
     pace: admm.Pace = admm.Pace()
@@ -117,69 +116,23 @@ def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
     return W if np.isfinite(block.value(V)) else np.asarray(block.prox(V, 1.0))
 
 
-class Diary:
-    """The history of every start as it happens, for the records and for whoever watches."""
-
-    def __init__(self, n_starts: int, watch: Watch | None) -> None:
-        self.watch = watch
-        self.began = self.marked = time.perf_counter()
-        self.seconds: dict[str, float] = {}
-        self._chunks: list[tuple[str, dict[str, np.ndarray], np.ndarray, float]] = []
-        self._all = np.ones(n_starts, int)
-
-    def chunk(self, phase: str, info: Any, taken: Any = None) -> None:
-        """Write a chunk of rows for every start and show the last of the best."""
-        columns = {name: np.atleast_2d(np.asarray(column)) for name, column in info._asdict().items()}
-        length = columns["objective"].shape[1]
-        taken = length * self._all if taken is None else np.atleast_1d(taken)
-        self._chunks.append((phase, columns, taken, self._now()))
-        last = np.array([row[k - 1] if k else np.inf for row, k in zip(columns["objective"], taken)])
-        if self.watch is not None and np.isfinite(last).any():
-            self.watch(self.rows(int(np.nanargmin(last)), since=len(self._chunks) - 1)[-1])
-
-    def tell(self, phase: str, rows: list[dict[str, Any]], lane: int) -> None:
-        """Write the rows of one start and show the last."""
-        if rows:
-            columns = {name: np.array([[row[name] for row in rows]] * len(self._all)) for name in rows[0]}
-            taken = np.where(np.arange(len(self._all)) == lane, len(rows), 0)
-            self._chunks.append((phase, columns, taken, self._now()))
-            if self.watch is not None:
-                self.watch(self.rows(lane, since=len(self._chunks) - 1)[-1])
-
-    def length(self, lane: int) -> int:
-        """How many rows a start has."""
-        return sum(int(taken[lane]) for _, _, taken, _ in self._chunks)
-
-    def rows(self, lane: int, since: int = 0) -> list[dict[str, Any]]:
-        """The history of one start, from a chunk on."""
-        out: list[dict[str, Any]] = []
-        before = sum(int(taken[lane]) for _, _, taken, _ in self._chunks[:since])
-        for phase, columns, taken, seconds in self._chunks[since:]:
-            lists = {name: column[lane, : taken[lane]].tolist() for name, column in columns.items()}
-            for values in zip(*lists.values(), strict=True):
-                at = {"phase": phase, "iteration": before + len(out) + 1}
-                out.append(at | dict(zip(lists, values, strict=True)) | {"seconds": seconds})
-        return out
-
-    def lap(self, phase: str) -> None:
-        """Close the account of a phase."""
-        now = time.perf_counter()
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self.marked
-        self.marked = now
-
-    def _now(self) -> float:
-        return time.perf_counter() - self.began
-
-
 def solve(
     problem: Problem,
     starts: list[Weights],
     options: Options,
     watch: Watch | None = None,
     memory: Memory | None = None,
+    stages: Stages | None = None,
 ) -> Solution:
-    """Split, then join, from one or many starting weights; ``memory`` is that of a solution on these data."""
-    diary, straight, dtype = Diary(len(starts), watch), 0, starts[0][0].dtype
+    """Split, then join, from one or many starting weights.
+
+    ``memory`` is that of a solution on these data; ``stages`` are those of this run that are done.
+    """
+    check_spread(problem, options)
+    stages, given = stages or Stages(), starts
+    diary = stages.diary = Diary(len(starts), watch)
+    starts = stages.run(lambda: given)
+    straight, dtype = 0, starts[0][0].dtype
     if not np.isfinite(float(look(problem, starts[0], no_slopes(problem), 1.0).objective)):
         starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
     if options.join:
@@ -188,23 +141,24 @@ def solve(
         routes = [starts]
         if options.sweeps:
             ready = ahead(rough, starts, options)
-            routes = [revive(rough, split(rough, starts, options, diary)[0], starts)]
+            after = stages.run(split, rough, starts, options, diary, stages)[0]
+            routes = [revive(rough, after, starts)]
             left = options.max_iter - diary.length(0)
             if n_weights_of(starts[0]) <= SMALL and left > FORK * quasi_newton.CHUNK:
                 routes.append(starts)  # where it costs next to nothing
             ready.result()
             diary.lap("split")
-        starts, objectives, route = scout(rough, routes, options, diary)
+        starts, objectives, route = scout(rough, routes, options, diary, stages)
         best = int(np.argmin(objectives))
         straight = int(route.sum())
         budget = max(options.max_iter - diary.length(best), 1)
         chosen = in_dtype(starts[best], dtype)
         note = partial(diary.tell, lane=best)
-        found = join(problem, chosen, options.tol, budget, note, options.warm, options.uncut, memory)
+        found = join(problem, chosen, options.tol, budget, note, options.warm, options.widths, memory, stages)
         objectives[best] = found.objective
         diary.lap("join")
     else:
-        starts, settled = split(problem, starts, options, diary)
+        starts, settled = stages.run(split, problem, starts, options, diary, stages)
         found, objectives, best = as_split(problem, starts, settled)
         diary.lap("split")
     history = diary.rows(best)
@@ -232,15 +186,29 @@ def solve(
     )
 
 
+def check_spread(problem: Problem, options: Options) -> None:
+    """One sentence where observations that are spread would have to meet outside ``allsum``."""
+    network = problem.network
+    tied = [block.activity for block in network.blocks if block.activity and not block.activity.additive]
+    if problem.allsum != same and tied:
+        raise ValueError(
+            f"{type(tied[0]).__name__} ties observations together, which are apart here: leave out devices, "
+            f"or use ActivityL1, which charges every observation on its own."
+        )
+    some = options.splits is not None and len(options.splits) < len(network.blocks) - 1
+    if problem.allsum.chained and options.sweeps and some:
+        raise ValueError("A reducer adds in one order, and segments have none: use splits='all' or 'none'.")
+
+
 def ahead(problem: Problem, starts: list[Weights], options: Options) -> Future:
     """The first program of the join phase, compiled in a thread while the split phase compiles its own.
 
     Only at the first fit of a process, and only where its shapes are known: waiting for a compiler is what
     a first fit mostly is.
     """
-    known = len(starts) > 1 or n_weights_of(starts[0]) <= options.uncut
+    known = len(starts) > 1 or n_weights_of(starts[0]) <= SMALL
     done: Future = Future()
-    if _BEGUN or not known:
+    if _BEGUN or not known or problem.allsum != same:
         done.set_result(None)
         return done
     _BEGUN.append(True)
@@ -263,7 +231,7 @@ def n_weights_of(W: Weights) -> int:
 
 
 def split(
-    problem: Problem, starts: list[Weights], options: Options, diary: Diary
+    problem: Problem, starts: list[Weights], options: Options, diary: Diary, stages: Stages
 ) -> tuple[list[Weights], np.ndarray]:
     """The split phase: new weights, and which starts met the residual tolerances."""
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
@@ -280,8 +248,10 @@ def split(
     Z = stack([at_splits(at.Z, splits) for at in looks])
     state = state_.start(group(stack(starts), splits), Z, rho)
     pieces = grouped(problem, splits)
-    settled, lanes = np.zeros(len(starts), bool), len(starts) > 1
-    for _ in range(-(-(options.sweeps if options.join else options.max_iter) // SWEEPS)):
+    lanes, chunks = len(starts) > 1, -(-(options.sweeps if options.join else options.max_iter) // SWEEPS)
+    variables, settled, first = stages.resumed((state, np.zeros(len(starts), bool), 0))
+    state = state_.State(*variables)
+    for k in range(first, chunks):
         after, info = admm.chunk(pieces, state, pace, options.inner, SWEEPS, lanes)
         info = info._make(np.asarray(column) for column in info)
         if not np.isfinite(info.objective[..., -1]).all():
@@ -291,6 +261,7 @@ def split(
         settled = np.atleast_1d(satisfied(info._make(column[..., -1] for column in info), options.tol))
         if settled.all():
             break
+        stages.reached(tuple(state), settled, k + 1)
     return unstack(tuple(jax.tree.leaves(state.W)), lanes), settled
 
 
@@ -301,7 +272,7 @@ def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> li
 
 
 def scout(
-    problem: Problem, routes: list[list[Weights]], options: Options, diary: Diary
+    problem: Problem, routes: list[list[Weights]], options: Options, diary: Diary, stages: Stages
 ) -> tuple[list[Weights], np.ndarray, np.ndarray]:
     """Quasi-Newton steps of every start: its weights, its objective, and the route that it took.
 
@@ -316,8 +287,8 @@ def scout(
     more, state = SCOUT // quasi_newton.CHUNK, states[0]
     if len(routes) > 1:
         told: list[list[tuple]] = [[] for _ in routes]
-        for r, notes in enumerate(told):
-            states[r] = steps(problem, W, states[r], tol, FORK, lambda *rows, notes=notes: notes.append(rows))
+        for r, state in enumerate(states):
+            states[r], told[r] = stages.run(first_steps, problem, W, state, tol)
         each = np.array([np.nan_to_num(np.atleast_1d(one.objective), nan=np.inf) for one in states])
         lowest = each.min(axis=0)
         route = np.argmax(each <= lowest + APART * np.abs(lowest), axis=0)  # of two that tie, the first
@@ -326,7 +297,7 @@ def scout(
                 diary.chunk("join", info, np.where(route == r, taken, 0))
         state, more = pick(states, route, lanes), more - FORK
     if lanes:
-        state = steps(problem, W, state, tol, more, partial(diary.chunk, "join"))
+        state = stages.run(steps, problem, W, state, tol, more, partial(diary.chunk, "join"), stages)
     found = [unravel(w, routes[0][0]) for w in np.atleast_2d(state.w)]
     if not problem.network.smooth:
         lengths = np.atleast_1d(state.step)
@@ -342,17 +313,34 @@ def begin(problem: Problem, starts: list[Weights]) -> quasi_newton.State:
     return quasi_newton.start(*stack(rows))
 
 
+def first_steps(
+    problem: Problem, W: Weights, state: quasi_newton.State, tol: np.ndarray
+) -> tuple[quasi_newton.State, list[tuple]]:
+    """The steps after which routes are compared, and their rows."""
+    notes: list[tuple] = []
+    state = steps(problem, W, state, tol, FORK, lambda *rows: notes.append(rows), Stages())
+    return state, notes
+
+
 def steps(
-    problem: Problem, W: Weights, state: quasi_newton.State, tol: np.ndarray, chunks: int, note: Callable
+    problem: Problem,
+    W: Weights,
+    state: quasi_newton.State,
+    tol: np.ndarray,
+    chunks: int,
+    note: Callable,
+    stages: Stages,
 ) -> quasi_newton.State:
     """Quasi-Newton steps, enough to tell local minima apart; ``W`` gives the shapes."""
-    for _ in range(chunks):
+    state, first = stages.resumed((state, 0))
+    for k in range(first, chunks):
         before = np.asarray(state.objective)
         limit = np.int32(quasi_newton.CHUNK)
         state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, lanes=before.ndim > 0)
         note(info, np.atleast_1d(taken))
         if (before - np.asarray(state.objective) <= APART * np.abs(before)).all():
             break
+        stages.reached(state, k + 1)
     return state
 
 

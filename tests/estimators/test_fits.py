@@ -200,10 +200,9 @@ def test_verbose_shows_and_silence_is_silent(flowers, capsys):
 
 
 def test_nearby_sizes_share_a_bucket():
-    assert [bucket(n) for n in (1, 16, 17, 100, 104, 105, 150, 1000, 10**6)] == [
-        16, 16, 20, 112, 112, 112, 160, 1024, 1048576,
-    ]  # fmt: skip
-    assert all(n <= bucket(n) <= max(16, 1.25 * n) for n in range(1, 5000))
+    sizes = 1, 64, 65, 100, 104, 105, 150, 1000, 10**6
+    assert [bucket(n) for n in sizes] == [64, 64, 80, 112, 112, 112, 160, 1024, 1048576]
+    assert all(n <= bucket(n) <= max(64, 1.25 * n) for n in range(1, 5000))
 
 
 class Halved(penalties.Penalty):

@@ -106,3 +106,18 @@ def test_a_network_on_its_live_weights():
     assert 0.8 < ((low <= y) & (y <= high)).mean() <= 1
     last = model.sample_posterior("laplace", n_draws=20, random_state=0, curvature="last_block")
     assert (np.ptp(last.W[0], axis=(0, 1)) == 0).all() and (np.ptp(last.W[1], axis=(0, 1)) > 0).any()
+
+
+def test_a_low_rank_curvature_comes_near_the_full_one():
+    y = np.tanh(2 * X[:, 0]) + 0.2 * RNG.normal(size=60)
+    model = DeepRegressor((6,), link="tanh", penalty="l2", alpha=0.01, random_state=0).fit(X, y)
+    problem = model._problem()
+    covariances = {}
+    for curvature in ("full", "low_rank", "diagonal"):
+        found = laplace(problem, model._W, model._n, sigma=0.2, curvature=curvature)
+        w = found.draw(1, 20000, seed=0)["w"][0]
+        covariances[curvature] = np.cov(w.T)
+    full = covariances.pop("full")
+    off = {name: np.abs(c - full).max() / np.abs(full).max() for name, c in covariances.items()}
+    assert off["low_rank"] < 0.05 < 0.2 < off["diagonal"]
+    assert found.bends is None and found.log_evidence is None

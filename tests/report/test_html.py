@@ -156,3 +156,11 @@ def test_names_along_a_path_are_no_formulas():
     record = {"frame": frame, "norms": norms, "picks": {"bic": {"alpha": 0.1}}}
     texts = [node.text for node in ET.fromstring(figures.path(record)).iter(f"{SVG}text")]
     assert {"$\\frac{", "<script>", "bic"} <= {*texts}
+
+
+def test_posterior_has_its_section_and_its_check(model, flowers, tmp_path):
+    draws = model.sample_posterior("laplace", n_chains=2, n_draws=20, random_state=0)
+    model.report(tmp_path / "page.html", *flowers, posterior=draws)
+    shown = Page(tmp_path / "page.html")
+    assert 'id="posterior"' in shown.source and draws.verdict() in shown.words
+    assert "90 % of replicates" in shown.words and "script" not in shown.tags

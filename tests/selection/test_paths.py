@@ -119,6 +119,19 @@ def test_relaxed_models_read_the_inputs_that_were_chosen(data):
     assert relaxed[-1].alpha == pytest.approx(alphas[0])
 
 
+def test_spacing_by_inputs_passes_over_few_numbers_of_them():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 12))
+    y = X @ np.geomspace(1, 0.05, 12) + 0.1 * rng.normal(size=150)
+    model = DeepRegressor((), standardize=False)
+    even, placed = (deepprox.path(model, X, y, 18, eps=1e-3, spacing=s) for s in ("geometric", "inputs"))
+    assert (np.diff(placed.alphas) > 0).all() and len(placed) <= 18 and not placed.inputs[-1].any()
+    numbers = [set(found.inputs.sum(axis=1).tolist()) for found in (even, placed)]
+    assert len(numbers[1]) > len(numbers[0])
+    _, coefs, _ = lasso_path(X - X.mean(0), y - y.mean(), alphas=placed.alphas[::-1], tol=1e-10)
+    np.testing.assert_allclose([one.coefs_[0][:, 0] for one in placed], coefs.T[::-1], atol=1e-4)
+
+
 def test_objects_follow_in_proportion_and_stay_beside_names(data):
     X, y = data
     model = DeepRegressor((4,), link="tanh", penalty=(penalties.L1(0.02), penalties.L1(0.01)), random_state=0)
@@ -167,6 +180,8 @@ def test_picture_shows_every_panel(net, tmp_path):
         ({"alphas": [0.1, -1.0]}, "positive numbers"),
         ({"alphas": "many"}, "positive numbers"),
         ({"eps": 2.0}, "between 0 and 1"),
+        ({"spacing": "even"}, "'geometric' or 'inputs'"),
+        ({"spacing": "inputs", "alphas": [0.1, 1.0]}, "give their number"),
         ({"direction": "down"}, "'up' or 'both'"),
         ({"direction": "both", "relax": True}, "goes with direction"),
         ({"max_iter": 0}, "at least 1"),

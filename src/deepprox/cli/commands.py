@@ -58,6 +58,7 @@ def main(traceback: bool) -> None:
 @shared.choice
 @shared.solver
 @click.option("--out", "-o", default="model.deepprox", show_default=True, help="The file of the model.")
+@shared.going_on
 @shared.speech
 @click.pass_context
 def fit(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> None:
@@ -66,13 +67,32 @@ def fit(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> None:
     With --alpha auto a whole path of strengths is fitted, and a criterion chooses.
     """
     voice = Voice(as_json, quiet)
+    if options["distributed"]:
+        from deepprox.cli.together import fit_together
+
+        ctx.exit(fit_together(voice, options, ctx.obj))
     if options["alpha"] is None:
+        shared.need_strength(options)
         from deepprox.cli.choosing import choose_and_save
 
         ctx.exit(choose_and_save(voice, options, ctx.obj))
     from deepprox.cli.fitting import fit_and_save
 
     ctx.exit(fit_and_save(voice, options, ctx.obj))
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.option("--processes", "-n", default=2, show_default=True, help="How many processes.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
+@click.pass_context
+def launch(ctx: click.Context, processes: int, command: tuple[str, ...]) -> None:
+    """Fit in several processes of this machine, as in: deepprox launch -n 2 -- fit table.csv --target y.
+
+    Each reads its share of the rows. When one fails, all end.
+    """
+    from deepprox.cli.launching import launch as start
+
+    ctx.exit(start(processes, command))
 
 
 @main.command()

@@ -23,6 +23,7 @@ def fit_and_save(voice: Voice, options: dict[str, Any], command: str) -> int:
 def fit_one(prepared: Prepared, options: dict[str, Any], voice: Voice) -> Any:
     """The network at one strength."""
     model = estimator(prepared, options, options["alpha"], voice.progress)
+    model.set_params(checkpoint=options.get("checkpoint"), resume=options.get("resume", False))
     with quietly():
         return model.fit(prepared.X, prepared.y)
 
@@ -45,6 +46,8 @@ def keep(
 ) -> int:
     """Save a fitted network with its columns, and tell what it is next to the record; the exit code."""
     model.set_params(verbose=0)
+    if "checkpoint" in model.get_params(deep=False):
+        model.set_params(checkpoint=None, resume=False)  # a folder of this run, not a fact of the model
     summary = model.summary()  # asks for the statistics, which need the data of the fit
     saving.save(model, out, prepared.columns, plain(prepared.facts | notes))
     told = record_of(model) | prepared.facts | (record or {}) | {"model": out}

@@ -98,6 +98,23 @@ several = _stack(
     ),
 )
 
+going_on = _stack(
+    click.option("--checkpoint", metavar="FOLDER", help="A folder to keep the fit in while it runs."),
+    click.option("--resume", is_flag=True, help="Go on from the checkpoint of an interrupted fit."),
+    click.option(
+        "--distributed",
+        is_flag=True,
+        help="One of several processes that fit together; see launch, or docs/distributed.md for clusters.",
+    ),
+)
+
+
+def need_strength(options: dict[str, Any]) -> None:
+    """Complain where a path is asked to keep what a single fit can."""
+    if options["checkpoint"] or options["resume"]:
+        raise ValueError("--checkpoint keeps a single fit, not a path: give --alpha a number.")
+
+
 network = _stack(
     click.option(
         "--hidden", default="50", show_default=True, callback=widths, help="Widths of hidden layers, or none."

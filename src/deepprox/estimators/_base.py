@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deepprox.diary import Stages
 from deepprox.estimators import _resolve
+from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._observations import counted, dense, merge
 from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
@@ -28,6 +30,7 @@ from deepprox.report.table import Report
 from deepprox.runtime import bucket, keep_programs, precision
 from deepprox.saving import save
 from deepprox.solve import Options, Solution, in_dtype, initial, solve
+from deepprox.spreading import same
 from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelihood
 from deepprox.statistics.degrees_of_freedom import DegreesOfFreedom, degrees_of_freedom, uncertified
 
@@ -75,6 +78,9 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         random_state,
         dtype,
         verbose,
+        devices=None,
+        checkpoint=None,
+        resume=False,
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.link = link
@@ -94,6 +100,9 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         self.random_state = random_state
         self.dtype = dtype
         self.verbose = verbose
+        self.devices = devices
+        self.checkpoint = checkpoint
+        self.resume = resume
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -134,7 +143,8 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         task.call_on_fit_task_begin(**given)
         with precision(X.dtype), watching(self, task, self.verbose, self.max_iter) as watch:
             posed = self._pose(X, Y, weight)
-            found = self._solve(posed, watch)
+            with checkpointing(self.checkpoint, self.resume, posed.problem, self.get_params(False)) as stages:
+                found = self._solve(posed, watch, stages=stages)
             self._keep(found, posed)
         if found.status not in ("converged", "settled"):
             warnings.warn(f"{type(self).__name__} {found.message}.", ConvergenceWarning, stacklevel=4)
@@ -160,29 +170,31 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
 
     def _pose(self, X: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Posed:
         """The problem that these observations and the parameters make."""
-        dtype = X.dtype
+        dtype, allsum = X.dtype, _resolve.resolve_devices(self.devices)
         network = _resolve.resolve_network(self.get_params(deep=False), X.shape[1], Y.shape[1], dtype)
-        loss = _resolve.resolve_loss(self.loss, self._losses, self.join, Y, weight, dtype)
+        loss = _resolve.resolve_loss(self.loss, self._losses, self.join, Y, weight, dtype, allsum)
         rho = _resolve.resolve_rho(self.rho, len(network.blocks), len(X))
 
         counts = np.flatnonzero(weight)  # what has no weight is not there
         X, Y, weight = X[counts], Y[counts], weight[counts]
         if rho is None or all(r.ndim == 0 for r in rho):
             X, Y, weight = merge(X, Y, weight)
-        weight = weight / weight.sum()
-        scale = scale_of(X, weight, self.standardize)
+        weight = weight / allsum(weight.sum())
+        scale = scale_of(X, weight, self.standardize, allsum)
         # padding repeats the first observation with weight 0: any loss can take it
-        rows = np.concatenate([np.arange(len(X)), np.zeros(bucket(len(X)) - len(X), int)])
+        rows = np.concatenate([np.arange(len(X)), np.zeros(allsum.room(bucket(len(X))) - len(X), int)])
+        place = jnp.asarray if allsum == same else np.asarray  # what is spread goes to its devices later
         problem = Problem(
             network,
             loss,
-            jnp.asarray(scale.standardize(X)[rows], dtype),
-            jnp.asarray(Y[rows], dtype),
-            jnp.asarray(np.where(np.arange(len(rows)) < len(X), weight[rows], 0.0), dtype),
+            place(scale.standardize(X)[rows], dtype),
+            place(Y[rows], dtype),
+            place(np.where(np.arange(len(rows)) < len(X), weight[rows], 0.0), dtype),
+            allsum,
         )
         if rho is not None:
             rho = tuple(np.asarray(r if r.ndim == 0 else r[counts[rows]], dtype) for r in rho)
-        return Posed(problem, scale, rho, len(counts))
+        return Posed(problem, scale, rho, int(allsum(len(counts))))
 
     def _solve(
         self,
@@ -190,6 +202,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         watch: Any = None,
         W: Weights | None = None,
         memory: Memory | None = None,
+        stages: Stages | None = None,
         **changes: Any,
     ) -> Solution:
         """The solution from ``W``, from the last solution, or from random starts."""
@@ -205,7 +218,8 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
             max_iter=int(self.max_iter),
             tol=float(self.tol),
         )
-        return _finite(solve(posed.problem, starts, options._replace(**changes), watch, memory), starts)
+        found = solve(posed.problem, starts, options._replace(**changes), watch, memory, stages)
+        return _finite(found, starts)
 
     def _starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""
@@ -214,6 +228,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
             W = (scale.from_inputs(self._scale.to_inputs(self._W[0])), *self._W[1:])
             return [tuple(jnp.asarray(w, problem.X.dtype) for w in W)], True
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(problem.allsum.first(seed))
         # an input that never varies tells nothing, and no gradient would ever say so
         varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
         return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.n_init)], False
@@ -226,7 +241,9 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         self._network, self._loss = jax.tree.map(np.asarray, (problem.network, problem.loss))
         self._history = found.history
         self._n = posed.n
-        self._seen = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight))
+        self.__dict__.pop("_seen", None)
+        if problem.allsum.world == 1:  # else it would be a part of the data
+            self._seen = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight))
         self._known: dict[str, dict] = {}  # statistics that were asked for: they outlive the data
         first = scale.to_inputs(found.W[0]).astype(found.W[0].dtype)
         self.coefs_ = [w[:, 1:].T for w in (first, *found.W[1:])]
@@ -253,8 +270,9 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         """The problem that was solved, in double precision."""
         if not hasattr(self, "_seen"):
             raise ValueError(
-                "This needs the data of the fit, which a copied or stored estimator does not carry: ask for "
-                "it before you store the estimator, or fit again."
+                "This needs the data of the fit, which a copied or stored estimator, or one that several "
+                "processes fitted together, does not carry: ask for it before you store the estimator, or "
+                "fit again."
             )
         X, y, weight = self._seen
         return in_dtype(Problem(self._network, self._loss, X, y, weight), np.float64)
@@ -392,7 +410,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return summarize(self)
 
-    def report(self, path, X, y, *, title=None, regularization_path=None) -> None:
+    def report(self, path, X, y, *, title=None, regularization_path=None, posterior=None) -> None:
         """Write a page about the fit: one HTML file that needs nothing else.
 
         Parameters
@@ -405,13 +423,15 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
             Title of the page; the architecture otherwise.
         regularization_path : Path, default=None
             The path that this model was chosen from, to show it and what each rule chooses.
+        posterior : deepprox.posterior.Draws, default=None
+            What ``sample_posterior()`` drew, to show it and a predictive check.
         """
         from deepprox.report.html import write_report
         from deepprox.report.paths import record_of_path
 
         check_is_fitted(self)
         along = None if regularization_path is None else record_of_path(regularization_path)
-        write_report(self, path, X, y, title=title, path_record=along)
+        write_report(self, path, X, y, title=title, path_record=along, draws=posterior)
 
     def draw_network(self):
         """Draw the network that is left: live units, and the weights between them.

@@ -52,9 +52,10 @@ class PosteriorMixin:
             Standard deviation of the prior of free biases of hidden units, which have none of their own.
         thin : int, default=None
             Steps of proximal Langevin for each draw; by default 5 for one block and 20 for a deeper network.
-        curvature : {"auto", "full", "diagonal", "last_block"}, default="auto"
-            Second derivatives of "laplace": all, their diagonal, or those of the last block, whose weights
-            alone vary; "auto" is all up to 5000 live weights, then the diagonal.
+        curvature : {"auto", "full", "low_rank", "diagonal", "last_block"}, default="auto"
+            Second derivatives of "laplace": all, their diagonal with the largest bends beside it or without,
+            or those of the last block, whose weights alone vary; "auto" is all up to 5000 live weights, then
+            "low_rank".
         random_state : int, RandomState or None, default=None
             Seed.
         verbose : int, default=0

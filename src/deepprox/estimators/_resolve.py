@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from deepprox import links
 from deepprox.activities import Activity
@@ -50,6 +51,7 @@ from deepprox.penalties import (
     Zero,
 )
 from deepprox.problem import Network
+from deepprox.spreading import Devices, Spread, same
 from deepprox.struct import replace
 
 DEFAULT_ALPHA = 1e-3
@@ -128,10 +130,11 @@ def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.
     for size, link, penalty, activity in zip(sizes, (*hidden, links.Identity()), penalties, activities):
         link, penalty = as_arrays(link, dtype), as_arrays(penalty, dtype)
         weights = jax.ShapeDtypeStruct((size, width + bool(params["penalize_bias"])), dtype)
-        _rehearse(penalty, penalty.value, weights, ())
-        _rehearse(penalty, lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype)), weights, weights.shape)
+        _rehearse(penalty, "value", penalty.value, weights, ())
+        prox = lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype))  # noqa: E731
+        _rehearse(penalty, "prox", prox, weights, weights.shape)
         width = link.width(size)
-        _rehearse(link, link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
+        _rehearse(link, "call", link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
         activity = None if activity is None else as_arrays(activity, dtype)
         blocks.append(Dense(size, link, penalty, bool(params["penalize_bias"]), activity))
     return Network(tuple(blocks))
@@ -188,11 +191,12 @@ def resolve_loss(
     Y: np.ndarray,
     weight: np.ndarray,
     dtype: np.dtype,
+    allsum: Spread = same,
 ) -> Loss:
     """A loss that takes the response ``Y``; one with kinks, and no width of its own, has them rounded."""
     found = _lookup(loss, known, Loss, "loss")
     if not found.smooth and getattr(found, "width", 0.0) is None:
-        found = replace(found, width=ROUNDING * (1.0 if found.binary else _deviation(Y, weight)))
+        found = replace(found, width=ROUNDING * (1.0 if found.binary else _deviation(Y, weight, allsum)))
     found = as_arrays(found, dtype)
     found.check()
     if join and not found.smooth and not np.all(np.asarray(getattr(found, "width", 0.0)) > 0):
@@ -201,8 +205,8 @@ def resolve_loss(
             f"width, give a positive one, or set join=False."
         )
     eta = jax.ShapeDtypeStruct((2, Y.shape[1]), dtype)
-    _rehearse(found, lambda eta: found.value(eta, eta), eta, (2,))
-    _rehearse(found, found.mean, eta, (2, Y.shape[1]))
+    _rehearse(found, "value", lambda eta: found.value(eta, eta), eta, (2,))
+    _rehearse(found, "mean", found.mean, eta, (2, Y.shape[1]))
     strange = Y[~np.asarray(found.takes(Y))]
     if strange.size:
         raise ValueError(
@@ -211,10 +215,11 @@ def resolve_loss(
     return found
 
 
-def _deviation(Y: np.ndarray, weight: np.ndarray) -> Any:
+def _deviation(Y: np.ndarray, weight: np.ndarray, allsum: Spread) -> Any:
     """Standard deviation of every column, 1 where it is constant; a number if there is one column."""
-    around = Y - np.average(Y, axis=0, weights=weight)
-    deviation = np.sqrt(np.average(around**2, axis=0, weights=weight))
+    total = allsum(weight.sum())
+    around = Y - allsum((Y * weight[:, None]).sum(0)) / total
+    deviation = np.sqrt(allsum((around**2 * weight[:, None]).sum(0)) / total)
     found = np.where(deviation > 0, deviation, 1.0)
     return found[0] if len(found) == 1 else found
 
@@ -275,6 +280,27 @@ def resolve_rho(rho: Any, n_blocks: int, n: int) -> tuple[np.ndarray, ...] | Non
     return tuple(one if one.ndim == 0 else one[:, None] for one in each)
 
 
+def resolve_devices(devices: Any) -> Spread:
+    """Where observations are: all here, or spread over devices."""
+    if devices is None:
+        return same
+    if isinstance(devices, Spread):
+        return devices
+    known = jax.devices()
+    if isinstance(devices, str) and devices == "all":
+        return Devices(known)
+    if isinstance(devices, Integral) and not isinstance(devices, bool) and 1 <= int(devices) <= len(known):
+        return Devices(known[: int(devices)])
+    if isinstance(devices, Mesh):
+        return Devices([*devices.devices.ravel()])
+    if isinstance(devices, list | tuple) and devices and all(isinstance(one, jax.Device) for one in devices):
+        return Devices(devices)
+    raise ValueError(
+        f"devices must be None, 'all', a number of devices from 1 to {len(known)}, a jax.sharding.Mesh or a "
+        f"list of devices, got {devices!r}."
+    )
+
+
 def resolve_dtype(dtype: Any) -> np.dtype:
     """``float32`` or ``float64``."""
     try:
@@ -295,6 +321,8 @@ def resolve_settings(params: Mapping[str, Any]) -> None:
     tol = params["tol"]
     if not isinstance(tol, Real) or not 0 < float(tol) < np.inf:
         raise ValueError(f"tol must be a positive number, got {tol!r}.")
+    if params.get("resume") and params.get("checkpoint") is None:
+        raise ValueError("resume=True needs the folder of the interrupted fit: give checkpoint='...'.")
     resolve_splits(params["splits"], len(resolve_sizes(params["hidden_layer_sizes"])))
     if params["splits"] == "none" and not params["join"]:
         raise ValueError("splits='none' and join=False leave nothing to do: keep one of the two phases.")
@@ -341,8 +369,17 @@ def _lookup(value: Any, known: Mapping[str, Callable[[], Any]], contract: type, 
     )
 
 
-def _rehearse(word: Any, function: Callable, example: jax.ShapeDtypeStruct, wanted: tuple[int, ...]) -> None:
-    """Run a user's function on shapes alone, so that a mistake in it is told by name."""
+_REHEARSED: set[tuple] = set()  # what went well: to run it again would take longer than a small fit
+
+
+def _rehearse(
+    word: Any, part: str, function: Callable, example: jax.ShapeDtypeStruct, wanted: tuple[int, ...]
+) -> None:
+    """Run a function of a word on shapes alone, so that a mistake in it is told by name."""
+    leaves, structure = jax.tree.flatten(word)
+    known = part, structure, tuple(np.shape(leaf) for leaf in leaves), example, wanted
+    if _hashable(known) and known in _REHEARSED:
+        return
     try:
         shape = jax.eval_shape(function, example).shape
     except Exception as error:
@@ -353,6 +390,17 @@ def _rehearse(word: Any, function: Callable, example: jax.ShapeDtypeStruct, want
         raise ValueError(
             f"{word!r} returns shape {shape} for an array of shape {example.shape}, where {wanted} is needed."
         )
+    if _hashable(known):
+        _REHEARSED.add(known)
+
+
+def _hashable(key: tuple) -> bool:
+    """Whether all of it can be looked up: fields of a user's class may be anything."""
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
 
 
 def _register(cls: type) -> None:

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deepprox.spreading import Spread, same
+
 
 class Scale(NamedTuple):
     """``(x - mean) / spread``, input by input; ``constant`` marks the inputs that never vary."""
@@ -27,14 +29,14 @@ class Scale(NamedTuple):
         return np.column_stack([W[:, 0] + W[:, 1:] @ self.mean, W[:, 1:] * self.spread])
 
 
-def scale_of(X: np.ndarray, weight: np.ndarray, standardize: bool) -> Scale:
+def scale_of(X: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Spread = same) -> Scale:
     """Weighted means and standard deviations; weights sum to one, a constant input has spread 1."""
     if not standardize:
         n_in = X.shape[1]
         return Scale(np.zeros(n_in), np.ones(n_in), np.zeros(n_in, bool))
-    mean = weight @ X
-    variance = weight @ (X - mean) ** 2
+    mean = allsum(weight @ X)
+    variance = allsum(weight @ (X - mean) ** 2)
     # below the rounding error of the variance an input is constant, as scikit-learn's scaler has it
-    rounding = len(X) * np.finfo(X.dtype).eps
+    rounding = allsum(len(X)) * np.finfo(X.dtype).eps
     constant = variance <= rounding * variance + (rounding * mean) ** 2
     return Scale(mean, np.where(constant, 1.0, np.sqrt(variance)), constant)

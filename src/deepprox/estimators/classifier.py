@@ -9,13 +9,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from deepprox.estimators._base import DeepBase
-from deepprox.estimators._resolve import CLASSIFICATION_LOSSES, DEFAULT_ALPHA, peek_loss
+from deepprox.estimators._resolve import CLASSIFICATION_LOSSES, DEFAULT_ALPHA, peek_loss, resolve_devices
 
 
 def _gives_probabilities(model):
     """Whether the loss is a likelihood; one that does not exist is refused by ``fit``, not here."""
     loss = peek_loss(model.loss, model._losses)
     return loss is None or loss.likelihood
+
+
+def all_classes(mine, allsum):
+    """The classes that any process has, sorted."""
+    texts = mine.dtype.kind in "OU"
+    parts = [np.array(one, object if texts else mine.dtype) for one in allsum.collect(mine.tolist())]
+    found = np.unique(np.concatenate(parts))
+    return found.astype(str) if mine.dtype.kind == "U" else found
 
 
 class DeepClassifier(ClassifierMixin, DeepBase):
@@ -81,6 +89,15 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         Precision of the fit and of the predictions.
     verbose : int, default=0
         1 shows a progress bar.
+    devices : None, "all", int, Mesh or list, default=None
+        Devices of JAX over which the observations are spread: all, the first so many, or those given. Where
+        ``jax.distributed`` connects several processes, "all" are those of all processes, and each gives
+        ``fit`` its own rows.
+    checkpoint : str or path, default=None
+        A folder in which a fit keeps where it is, so that it can go on after an interruption.
+    resume : bool, default=False
+        Whether a fit goes on from ``checkpoint``, to the same answer. Without a file there it begins anew;
+        one of other data or other settings is refused.
 
     Attributes
     ----------
@@ -143,6 +160,9 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         random_state=None,
         dtype="float64",
         verbose=0,
+        devices=None,
+        checkpoint=None,
+        resume=False,
     ):
         super().__init__(
             hidden_layer_sizes=hidden_layer_sizes,
@@ -163,13 +183,21 @@ class DeepClassifier(ClassifierMixin, DeepBase):
             random_state=random_state,
             dtype=dtype,
             verbose=verbose,
+            devices=devices,
+            checkpoint=checkpoint,
+            resume=resume,
         )
 
     def _encode(self, y, weight):
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        present = self.classes_[np.unique(codes[weight > 0])]
+        allsum = resolve_devices(self.devices)
+        if allsum.world > 1:
+            self.classes_ = all_classes(self.classes_, allsum)
+            codes = np.searchsorted(self.classes_, y)
+        counts = allsum(np.bincount(codes, weight > 0, len(self.classes_)))
+        present = self.classes_[counts > 0]
         if len(present) < 2:
             raise ValueError(
                 f"DeepClassifier needs observations of at least 2 classes with a positive weight, but there "

@@ -78,6 +78,15 @@ class DeepRegressor(RegressorMixin, DeepBase):
         Precision of the fit and of the predictions.
     verbose : int, default=0
         1 shows a progress bar.
+    devices : None, "all", int, Mesh or list, default=None
+        Devices of JAX over which the observations are spread: all, the first so many, or those given. Where
+        ``jax.distributed`` connects several processes, "all" are those of all processes, and each gives
+        ``fit`` its own rows.
+    checkpoint : str or path, default=None
+        A folder in which a fit keeps where it is, so that it can go on after an interruption.
+    resume : bool, default=False
+        Whether a fit goes on from ``checkpoint``, to the same answer. Without a file there it begins anew;
+        one of other data or other settings is refused.
 
     Attributes
     ----------
@@ -138,6 +147,9 @@ class DeepRegressor(RegressorMixin, DeepBase):
         random_state=None,
         dtype="float64",
         verbose=0,
+        devices=None,
+        checkpoint=None,
+        resume=False,
     ):
         super().__init__(
             hidden_layer_sizes=hidden_layer_sizes,
@@ -158,6 +170,9 @@ class DeepRegressor(RegressorMixin, DeepBase):
             random_state=random_state,
             dtype=dtype,
             verbose=verbose,
+            devices=devices,
+            checkpoint=checkpoint,
+            resume=resume,
         )
 
     def __sklearn_tags__(self):

@@ -20,10 +20,12 @@ from jax import Array
 
 from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
+from deepprox.joining import piecewise
 from deepprox.joining.certificate import bounded, certificate, flatten, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import Kinks, Slopes, no_slopes
 from deepprox.problem import Problem, Weights
+from deepprox.spreading import program
 
 MAX_STEPS = 100
 CERTIFY_STEPS = 200
@@ -75,7 +77,7 @@ class Finish(NamedTuple):
     steps: list[Step]
 
 
-@jax.jit
+@program()
 def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array) -> Point:
     w, flat = flatten(problem, W)
     riding = jnp.broadcast_to(ride, (problem.X.shape[0], 1))
@@ -105,13 +107,14 @@ def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array
 
 def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool = False) -> Point:
     """Objective, gradients with the chosen slopes, and the certificate they give."""
-    return _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride))
+    point = _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride))
+    return point._replace(Z=problem.allsum.rows(point.Z), upstream=problem.allsum.rows(point.upstream))
 
 
-def cholesky(H: np.ndarray) -> tuple | None:
-    """Cholesky's factor, or None where ``H`` is not positive definite."""
+def cholesky(H: np.ndarray) -> np.ndarray | None:
+    """Cholesky's lower factor, or None where ``H`` is not positive definite."""
     try:
-        return scipy.linalg.cho_factor(H)
+        return scipy.linalg.cholesky(H, lower=True)
     except scipy.linalg.LinAlgError:
         return None
 
@@ -137,8 +140,7 @@ class Model(NamedTuple):
         that would cross a kink of its penalty stops at zero, and the others are solved for again.
         """
         curvature = self.H.majorised + damping * np.eye(self.w.size) if damping else self.H.full
-        dw, free, jump = np.zeros(self.w.size), np.ones(self.w.size, bool), self.kinks.jump
-        s = (self.kinks.offset > 0).astype(float)
+        dw, free = np.zeros(self.w.size), np.ones(self.w.size, bool)
         while True:
             dw[~free] = -self.w[~free]
             lower = cholesky(curvature[np.ix_(free, free)])
@@ -146,10 +148,9 @@ class Model(NamedTuple):
                 return None
             G = self.G[free] + curvature[np.ix_(free, ~free)] @ dw[~free]
             offset = self.kinks.offset + self.J[:, ~free] @ dw[~free]
-            C = self.J[:, free].T * jump
-            HC = scipy.linalg.cho_solve(lower, C)
-            s = kinks_.best_slopes(C.T @ HC, HC.T @ G - jump * offset, s)
-            dw[free] = -scipy.linalg.cho_solve(lower, G) - HC @ s
+            g, B = (scipy.linalg.solve_triangular(lower, a, lower=True) for a in (G, self.J[:, free].T))
+            y, s = piecewise.minimise(g, B, offset, self.kinks.jump)
+            dw[free] = scipy.linalg.solve_triangular(lower, y, lower=True, trans=1)
             crossing = free & ((self.w + dw) * self.side < 0)
             if not crossing.any():
                 return dw, s
@@ -169,14 +170,16 @@ def finish(
     charged = any(block.activity is not None for block in problem.network.blocks)
     strict, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
-    slopes, point = certify(problem, W, slopes, step, aim)
+    slopes, point = certify(problem, W, slopes, look(problem, W, slopes, step), step, aim)
     n_held, nearest = 0, (float(point.certificate), W, slopes, 0, float(point.objective))
     while float(point.certificate) > aim and len(steps) < min(MAX_STEPS, budget):
         w, was = ravel(W), free
         free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2))
         if fresh or not np.isin(free, was).all():
-            H, fresh = hessian(problem, W, slopes, free), True
+            H, fresh, looked = hessian(problem, W, slopes, free), True, step
             step = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
+            if step != looked:
+                point = look(problem, W, slopes, step)
             on_live = H.at(w[free] != 0).full
             # an activity is here with its majoriser, which says nothing about a minimum
             strict = None if charged else cholesky(on_live) is not None
@@ -184,7 +187,7 @@ def finish(
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
             H = H.at(np.isin(was, free))
-        model = model_at(problem, W, slopes, free, H, step)
+        model = model_at(problem, W, slopes, point, free, H, step)
         found, damping = search(problem, W, point, model, free, step, damping)
         if found is None:
             if fresh:
@@ -192,8 +195,8 @@ def finish(
             fresh = True
             continue
         before, level = float(point.certificate), float(point.objective)
-        W, slopes, _, n_held = found
-        slopes, point = certify(problem, W, slopes, step, aim)
+        W, slopes, point, n_held = found
+        slopes, point = certify(problem, W, slopes, point, step, aim)
         slow = level - float(point.objective) < COST * rate
         fresh = float(point.certificate) > REUSE * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
@@ -209,18 +212,20 @@ def finish(
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps)
 
 
-def certify(problem: Problem, W: Weights, slopes: Slopes, step: float, tol: float) -> tuple[Slopes, Point]:
+def certify(
+    problem: Problem, W: Weights, slopes: Slopes, point: Point, step: float, tol: float
+) -> tuple[Slopes, Point]:
     """The point with those slopes of its idle entries that certify it best, chosen from the top down."""
-    point, zeros = look(problem, W, slopes, step), ravel(W) == 0
+    zeros = ravel(W) == 0
     off = lambda at: np.abs(np.asarray(at.moved))[zeros].max(initial=0.0)  # noqa: E731
     if off(point) <= step * tol:
         return slopes, point  # its zeros are good as they are
     trial, at = list(slopes), point
     for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
-        if not idle.mask.any():
+        if not problem.allsum(idle.mask.sum()):
             continue
         jump = np.where(idle.mask, np.asarray(at.upstream[l]) * (idle.right - idle.left), 0)
-        if jump.any():
+        if problem.allsum(np.count_nonzero(jump)):
             held, slope = slopes[l]
             trial[l] = held | idle.mask, np.where(idle.mask, idle.left, slope)
             at = look(problem, W, tuple(trial), step)
@@ -238,16 +243,17 @@ def _idle_shares(
     Accelerated projected gradient steps on ``|residual|^2 / 2``, whose derivative in the gradient is the
     residual itself. ``at`` has the left slopes, ``jump`` what the right ones would add.
     """
-    rows, units = (np.flatnonzero((jump != 0).any(axis)) for axis in (1, 0))
+    rows = np.flatnonzero((jump != 0).any(1))
+    units = np.flatnonzero(problem.allsum(np.count_nonzero(jump, axis=0)))
     block, W_l, G = problem.network.blocks[l], np.asarray(W[l]), unravel(at.gradient, W)[l].copy()
     F = np.asarray(block.features(reads_of(problem, at)[l]))[rows]
     c, from_left = jump[np.ix_(rows, units)], G[units]
-    grams = np.einsum("nu,na,nb->uab", c**2, F, F, optimize=True)
+    grams = problem.allsum(np.einsum("nu,na,nb->uab", c**2, F, F, optimize=True))
     pace = c / np.maximum(np.linalg.eigvalsh(grams)[:, -1], np.finfo(float).tiny)
     length = np.asarray(step, W_l.dtype)
     s = ahead = np.zeros(c.shape)
     for k in range(CERTIFY_STEPS):
-        G[units] = from_left + (c * ahead).T @ F
+        G[units] = from_left + problem.allsum((c * ahead).T @ F)
         residual = np.asarray(_block_residual(block, W_l, G, length))[units]
         if np.abs(residual).max() <= tol / 2:
             s = ahead
@@ -271,16 +277,16 @@ def reads_of(problem: Problem, point: Point) -> list[Array]:
 
 
 def model_at(
-    problem: Problem, W: Weights, slopes: Slopes, free: np.ndarray, H: Hessian, step: float
+    problem: Problem, W: Weights, slopes: Slopes, now: Point, free: np.ndarray, H: Hessian, step: float
 ) -> Model:
     """The model of the objective around ``W``, starting from the left slopes of all candidates."""
-    now, kinks = look(problem, W, slopes, step), kinks_.none()
+    at, kinks = now, kinks_.none()
     if any(block.link.kinks for block in problem.network.blocks[:-1]):
         riding = look(problem, W, slopes, step, True)
         kinks = kinks_.find(problem, W, riding.Z, riding.upstream)
-    resting = kinks_.resting(problem, now.Z, slopes)
-    left, all_of_them = np.zeros(kinks.offset.size), np.ones(kinks.offset.size, bool)
-    at = look(problem, W, kinks.slopes(resting, left, all_of_them), step)
+        resting = kinks_.resting(problem, now.Z, slopes)
+        left = np.zeros(kinks.offset.size)
+        at = look(problem, W, kinks.slopes(resting, left, left == 0), step)
     w, moved, gradient, slope = (
         np.asarray(a, float)[free] for a in (ravel(W), now.moved, now.gradient, now.penalty_gradient)
     )

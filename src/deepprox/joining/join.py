@@ -1,19 +1,22 @@
 """The join phase of one start: quasi-Newton until the support settles, then Newton, until certified."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
+from deepprox.diary import Stages
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import Point, certify, finish, look
 from deepprox.joining.kinks import no_slopes
-from deepprox.joining.live import SMALL, Live, canonical, live_part, whole
+from deepprox.joining.live import Live, canonical, live_part, whole
 from deepprox.problem import Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
+FAR = 100  # times the tolerance: a point that is no solution yet
 LOOSE = 1e-3  # certificates from here on are reached sooner without Newton
 PATIENCE = 400  # quasi-Newton steps after which Newton is tried all the same
 SETTLED = 0.4  # share of a chunk's steps that may still change the support before Newton is tried
@@ -43,41 +46,48 @@ def join(
     max_iter: int,
     note: Note,
     warm: bool = False,
-    uncut: int = SMALL,
+    widths: tuple[int, ...] = (),
     memory: quasi_newton.Memory | None = None,
+    stages: Stages | None = None,
 ) -> Joined:
     """From ``W`` to a certified stationary point of the objective; ``note`` gets every row.
 
-    ``warm`` says that ``W`` is near one, so that Newton steps come first; a problem of at most ``uncut``
-    weights is always taken whole. ``memory`` is what an earlier run on these data knew of the curvature.
+    ``warm`` says that ``W`` is near one, so that Newton steps come first; no hidden block is cut below
+    ``widths``. ``memory`` is what an earlier run on these data knew of the curvature. ``stages`` are those of
+    this run that are done.
     """
+    stages = stages or Stages()
     W, live = canonical(problem.network, W)
-    part, whole_slopes = live_part(problem, live, uncut), no_slopes(problem)
+    part, whole_slopes = live_part(problem, live, widths), no_slopes(problem)
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     while True:
         begin = part.take(W)
         if warm and newton_can(part.problem, begin, tol):
             small, step, rate, ready = begin, 1.0, 0.0, True
         else:
-            left, known = max_iter - n_iter, None if n_iter else memory
-            small, step, rate, taken, ready, memory = settle(
-                part.problem, begin, tol, chunks, left, note, known
+            left = max_iter - n_iter
+            known = None if n_iter or memory is None else memory.moved(part.take_rows)
+            small, step, rate, taken, ready, met = stages.run(
+                settle, part.problem, begin, tol, chunks, left, note, known, stages
             )
-            n_iter += taken
+            n_iter, memory = n_iter + taken, met.moved(part.put_rows)
         warm = False
         stays = all((a == b).all() for a, b in zip(begin, small))
         kept = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
         strict, n_held, slopes = None, 0, kept if stays else no_slopes(part.problem)
         if ready:
-            with threadpool_limits(1, "blas"):
-                end = finish(part.problem, small, slopes, step, rate, tol, max_iter - n_iter)
+            with _threads().limit(limits=1, user_api="blas"):
+                left = max_iter - n_iter
+                end = stages.run(finish, part.problem, small, slopes, step, rate, tol, left)
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
             chunks = 2 if strict else 4
         W, live = canonical(problem.network, part.put(small))
         whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
-        whole_slopes, point = certify(problem, W, whole_slopes, step, tol)
+        point = look(problem, W, whole_slopes, step)
+        if live_residual(point, W, step) <= FAR * tol:  # else no choice of slopes can certify it
+            whole_slopes, point = certify(problem, W, whole_slopes, point, step, tol)
         useful = float(point.objective) < best - 1e-12 * abs(best) or float(point.certificate) < nearest / 2
         idle = 0 if useful or best == np.inf else idle + 1
         best, nearest = min(best, float(point.objective)), min(nearest, float(point.certificate))
@@ -87,7 +97,19 @@ def join(
             return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory)
         on_part = look(part.problem, small, slopes, step)
         # certified on its part and not on the whole: something outside wants to come alive
-        part = whole(problem) if float(on_part.certificate) <= tol else live_part(problem, live, uncut)
+        part = whole(problem) if float(on_part.certificate) <= tol else live_part(problem, live, widths)
+
+
+def live_residual(point: Point, W: Weights, step: float) -> float:
+    """The largest residual of a weight that is not zero, which slopes of idle entries hardly move."""
+    w = ravel(W)
+    return float(np.abs(w - np.asarray(point.moved))[w != 0].max(initial=0.0)) / step
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """The thread pools of this process: looking for them takes as long as a Newton step."""
+    return ThreadpoolController()
 
 
 def verdict(point: Point, tol: float, n_iter: int, max_iter: int, idle: int) -> str:
@@ -109,6 +131,7 @@ def settle(
     budget: int,
     note: Note,
     memory: quasi_newton.Memory | None,
+    stages: Stages,
 ) -> tuple[Weights, float, float, int, bool, quasi_newton.Memory]:
     """Quasi-Newton steps until the support has settled and Newton's method can take over.
 
@@ -119,7 +142,7 @@ def settle(
     smooth = problem.network.smooth
     state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate, memory)
     tol_ = np.asarray(tol if smooth else tol / 2, state.w.dtype)
-    total, rate = 0, 0.0
+    state, total, rate = stages.resumed((state, 0, 0.0))
     while total < budget:
         limit = np.int32(min(quasi_newton.CHUNK, budget - total))
         before = float(state.objective)
@@ -133,6 +156,7 @@ def settle(
         settled = smooth and (rows["support_changed"].mean() < SETTLED or total >= PATIENCE)
         if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
             break
+        stages.reached(state, total, rate)
     w = np.asarray(state.w)
     if not smooth:  # the prox-gradient point has the structure that the penalty asks for
         w = np.asarray(look(problem, unravel(w, W), no_slopes(problem), float(state.step)).moved)

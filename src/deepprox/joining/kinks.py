@@ -31,7 +31,8 @@ class Kinks(NamedTuple):
     Where all that a unit reads is zero, ``z`` is its bias: the observations for which that is so move
     together and make one candidate. Of every candidate: ``offset`` from the
     kink, ``jump`` of the derivative of the objective across it, and the ``row`` and ``unit`` (counted through
-    all blocks) of one of its entries. Of every entry: its ``candidate``, its place, its two slopes.
+    all blocks) of one of its entries; the row is -1 where another process has it. Of every entry that this
+    process has: its ``candidate``, its place, its two slopes.
     """
 
     offset: np.ndarray
@@ -113,10 +114,14 @@ def follow(link: Link, z: Array, held: Any, slope: Any, ride: Array) -> Array:
     return link(z) + lax.stop_gradient(wanted - own) * (z - lax.stop_gradient(z))
 
 
+@jax.jit
+def _derivative(link: Link, z: Array) -> Array:
+    return jax.jvp(link, (z,), (jnp.ones_like(z),))[1]
+
+
 def sides(link: Link, kink: float, dtype: Any) -> np.ndarray:
     """The derivatives of a link on the left and on the right of a kink."""
-    at = jnp.asarray([kink - EDGE, kink + EDGE], dtype)
-    return np.asarray(jax.jvp(link, (at,), (jnp.ones_like(at),))[1])
+    return np.asarray(_derivative(link, np.asarray([kink - EDGE, kink + EDGE], dtype)))
 
 
 class Idle(NamedTuple):
@@ -201,22 +206,56 @@ def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, 
     new[1:] |= (offset[1:] != offset[:-1]) | (alone[:-1] >= 0)
     candidate, heads = np.cumsum(new) - 1, np.flatnonzero(new)
     jump = np.bincount(candidate, up * (right - left), heads.size)
-    convex = np.flatnonzero(jump > 0)
-    best = convex[np.argsort(np.abs(offset[heads[convex]]), kind="stable")[:N_CANDIDATES]]
-    place = np.full(heads.size, -1)
-    place[best] = np.arange(best.size)
-    mine, heads = place[candidate] >= 0, heads[best]
+    found = np.stack([offset[heads], unit[heads], alone[heads], row[heads], jump])
+    (offset, unit, _, row, jump), place = nearest_of_all(problem, found)
+    mine = place[candidate] >= 0
     return Kinks(
-        offset=offset[heads],
-        jump=jump[best],
-        row=row[heads],
-        unit=unit[heads],
+        offset=offset,
+        jump=jump,
+        row=row.astype(int),
+        unit=unit.astype(int),
         candidate=place[candidate][mine],
         block=block[mine],
         entry=entry[mine],
         left=left[mine],
         right=right[mine],
     )
+
+
+def nearest_of_all(problem: Problem, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the candidates that every process found (columns) those to take, and where this one's went, or -1.
+
+    Convex and nearest are to be taken. Entries at their unit's bias are one candidate, whoever has them:
+    its jump is known only when all have said theirs, so all such candidates are sent, and of the others those
+    that may be among the nearest.
+    """
+    allsum, n_found = problem.allsum, found.shape[1]
+    offset, _, alone, _, jump = found
+    worth = np.flatnonzero((alone >= 0) & (jump > 0))
+    worth = worth[np.argsort(np.abs(offset[worth]), kind="stable")[:N_CANDIDATES]]
+    sent = np.sort(np.concatenate([worth, np.flatnonzero(alone < 0)]))
+    counts = allsum.gather(np.asarray(sent.size))
+    padded = np.zeros((len(found) + 1, int(counts.max())))
+    padded[:-1, : sent.size], padded[-1] = found[:, sent], allsum.rank
+    table = np.concatenate([one[:, :n] for one, n in zip(allsum.gather(padded), counts)], axis=1)
+    offset, unit, alone, row, jump, owner = table
+    lone = np.where(alone >= 0, owner, -1)
+    order = np.lexsort((lone, alone, unit, offset))
+    keys = np.stack([offset, unit, alone, lone])[:, order]
+    new = (np.diff(keys, axis=1, prepend=np.nan) != 0).any(0)
+    group, heads = np.cumsum(new) - 1, order[new]
+    jump = np.bincount(group, jump[order], heads.size)
+    convex = np.flatnonzero(jump > 0)
+    best = convex[np.argsort(np.abs(offset[heads[convex]]), kind="stable")[:N_CANDIDATES]]
+    place = np.full(heads.size, -1)
+    place[best] = np.arange(best.size)
+    of_sent = np.empty(order.size, int)
+    of_sent[order] = place[group]
+    went, first = np.full(n_found, -1), int(counts[: allsum.rank].sum())
+    went[sent] = of_sent[first : first + sent.size]
+    heads = heads[best]
+    row = np.where(owner[heads] == allsum.rank, row[heads], -1)
+    return np.stack([offset[heads], unit[heads], alone[heads], row, jump[best]]), went
 
 
 @jax.jit
@@ -240,35 +279,10 @@ def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.n
     if not n_candidates:
         return np.zeros((0, n_weights))
     row, unit = np.zeros(N_CANDIDATES, int), np.zeros(N_CANDIDATES, int)
-    row[:n_candidates], unit[:n_candidates] = kinks.row, kinks.unit
+    here = kinks.row >= 0
+    row[:n_candidates], unit[:n_candidates] = np.where(here, kinks.row, 0), kinks.unit
     X, y, weight = (np.asarray(a)[row] for a in (problem.X, problem.y, problem.weight))
     few = Problem(problem.network, problem.loss, X, y, weight)
     slopes = tuple((held[row], slope[row]) for held, slope in slopes)
-    return np.asarray(_derivatives(few, W, slopes, unit), float)[:n_candidates]
-
-
-def best_slopes(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """``argmin s' M s / 2 + q' s`` over ``0 <= s <= 1`` by the primal-dual active-set method.
-
-    Should the sets cycle, projected gradient steps settle them.
-    """
-    if not s.size:
-        return s
-    M = M + 1e-12 * np.diag(M).mean() * np.eye(len(M))
-    scale = np.divide(1, np.diag(M), out=np.zeros(len(M)), where=np.diag(M) > 0)
-    inside = np.zeros(s.size, bool)
-    for _ in range(30):
-        ahead = s - scale * (M @ s + q)
-        now = (ahead > 0) & (ahead < 1)
-        s = np.where(ahead >= 1, 1.0, np.where(ahead <= 0, 0.0, s))
-        if now.any():
-            rest = M[np.ix_(now, ~now)] @ s[~now] + q[now]
-            s[now] = -np.linalg.lstsq(M[np.ix_(now, now)], rest, rcond=None)[0]
-        if (now == inside).all() and (s >= 0).all() and (s <= 1).all():
-            return s
-        inside = now
-    step = 1 / max(np.linalg.norm(M, 2), np.finfo(float).tiny)
-    s = np.clip(s, 0, 1)
-    for _ in range(1000):
-        s = np.clip(s - step * (M @ s + q), 0, 1)
-    return s
+    J = np.asarray(_derivatives(few, W, slopes, unit), float)[:n_candidates]
+    return np.asarray(problem.allsum(np.where(here[:, None], J, 0.0)))

@@ -96,6 +96,23 @@ class Part(NamedTuple):
         """The part's columns of arrays over observations and hidden units."""
         return tuple(np.asarray(a)[:, place] for a, place in zip(arrays, self.places[1:]))
 
+    def take_rows(self, rows: Any) -> Any:
+        """The part's entries of vectors of all weights."""
+        return np.asarray(rows)[..., self._index()]
+
+    def put_rows(self, rows: Any) -> np.ndarray:
+        """Vectors of all weights: the part's entries in their places, zeros elsewhere."""
+        rows = np.asarray(rows)
+        out = np.zeros((*rows.shape[:-1], n_weights(self.sizes)), rows.dtype)
+        out[..., self._index()] = rows
+        return out
+
+    def _index(self) -> np.ndarray:
+        shapes = [(n_out, 1 + n_in) for n_in, n_out in pairwise(self.sizes)]
+        ends = np.cumsum([n_out * n_in for n_out, n_in in shapes])
+        every = [np.arange(end - a * b, end).reshape(a, b) for end, (a, b) in zip(ends, shapes)]
+        return np.concatenate([places[grid].ravel() for places, grid in zip(every, self._grids())])
+
     def _grids(self) -> list:
         columns = [np.concatenate([[0], 1 + place]) for place in self.places[:-1]]
         return [np.ix_(rows, cols) for rows, cols in zip(self.places[1:], columns)]
@@ -114,18 +131,19 @@ def whole(problem: Problem) -> Part:
     return Part(problem, tuple(np.arange(n) for n in sizes), sizes)
 
 
-def live_part(problem: Problem, live: Live, uncut: int = SMALL) -> Part:
+def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = ()) -> Part:
     """The problem on its live units and all inputs, widths rounded up so that few shapes compile.
 
-    The rounding is filled with dead units: they, and every input, are free to come alive. Where that
-    would not halve the number of weights, or there are at most ``uncut``, the whole problem is cheaper than
-    compiling another.
+    Hidden blocks have at least ``widths``. The rounding is filled with dead units: they, and every input, are
+    free to come alive. Where that would not halve the number of weights, or there are few, the whole problem
+    is cheaper than compiling another.
     """
     full = whole(problem)
     if not all(_can_shrink(block) for block in problem.network.blocks):
         return full
-    places = (full.places[0], *(_fill(mask) for mask in live.reads[1:]), full.places[-1])
-    if n_weights(full.sizes) <= uncut or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
+    wanted = np.maximum(live_widths(live), widths or 0)
+    places = (full.places[0], *map(_fill, live.reads[1:], wanted), full.places[-1])
+    if n_weights(full.sizes) <= SMALL or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
         return full
     blocks = tuple(replace(b, size=len(p)) for b, p in zip(problem.network.blocks, places[1:]))
     return Part(replace(problem, network=Network(blocks)), places, full.sizes)
@@ -142,7 +160,11 @@ def n_weights(sizes: Iterable[int]) -> int:
     return sum(n_out * (1 + n_in) for n_in, n_out in pairwise(sizes))
 
 
-def _fill(mask: np.ndarray) -> np.ndarray:
-    wanted = next((size for size in LADDER if size >= mask.sum()), mask.size)
+def live_widths(live: Live) -> tuple[int, ...]:
+    """How many units the hidden blocks have alive, rounded up to a width that gets compiled."""
+    return tuple(next((size for size in LADDER if size >= mask.sum()), mask.size) for mask in live.reads[1:])
+
+
+def _fill(mask: np.ndarray, wanted: int) -> np.ndarray:
     order = np.argsort(~mask, kind="stable")
     return np.sort(order[: min(wanted, mask.size)])

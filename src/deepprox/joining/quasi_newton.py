@@ -12,7 +12,7 @@ weight that is better dropped), the step is the prox-gradient step itself. A pen
 (the nuclear norm, a box) is left to :mod:`deepprox.joining.envelope`.
 """
 
-from functools import partial
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -23,6 +23,7 @@ from jax import Array, lax
 from deepprox.joining import envelope
 from deepprox.joining.certificate import Flat, certificate, flatten
 from deepprox.problem import Problem, Weights
+from deepprox.spreading import program
 
 CHUNK = 25  # steps of one call of the compiled program
 MEMORY = 10
@@ -51,10 +52,14 @@ class State(NamedTuple):
 class Memory(NamedTuple):
     """What is known of the curvature of the loss: it serves again for another penalty."""
 
-    S: Array
-    Y: Array
-    n_pairs: Array
-    step: Array
+    S: Any
+    Y: Any
+    n_pairs: Any
+    step: Any
+
+    def moved(self, rows: Callable[[Any], Any]) -> "Memory":
+        """The same in other coordinates."""
+        return self._replace(S=rows(self.S), Y=rows(self.Y))
 
 
 class Info(NamedTuple):
@@ -74,7 +79,7 @@ def start(
     lead, n_weights = w.shape[:-1], w.shape[-1]
     one: Any = np.ones(lead, w.dtype)
     stalled: Any = np.zeros(lead, bool)
-    if memory is None or memory.S.shape[-1] != n_weights:
+    if memory is None:
         pairs: Any = np.zeros((*lead, MEMORY, n_weights), w.dtype)
         count: Any = np.zeros(lead, np.int32)
         memory = Memory(pairs, pairs, count, one)
@@ -230,7 +235,7 @@ def run(flat: Flat, state: State, tol: Array, limit: Array) -> tuple[State, Info
     return lax.while_loop(going, body, (state, history, jnp.zeros((), jnp.int32)))
 
 
-@partial(jax.jit, static_argnames="lanes")
+@program("lanes")
 def chunk(
     problem: Problem, W: Weights, state: State, tol: Array, limit: Array, lanes: bool
 ) -> tuple[State, Info, Array]:

@@ -11,17 +11,21 @@ constant: ``scale alpha / 2`` for each weight under l1, a Gaussian's under l2. F
 prior of density one, so that Bayes factors compare models of the same response and loss, not more. Units
 can be relabelled, and the same network is there many times; these copies are not counted.
 
-``P`` is exact up to 5000 live weights. Above, or on request, only its Gauss-Newton diagonal is
-taken, or only the weights of the last block vary.
+``P`` is exact up to 5000 live weights. Above, or on request, it is a diagonal and the largest bends beside,
+
+    P ~ D^1/2 (I + V diag(b) V') D^1/2,      D the Gauss-Newton diagonal, b and V by Lanczos' method,
+
+or the diagonal alone; or only the weights of the last block vary.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.special import gammaln, log_ndtr
 
 from deepprox.blocks import Dense
@@ -34,8 +38,9 @@ from deepprox.posterior.target import BIAS_SCALE, Target, pose
 from deepprox.problem import Problem, Weights
 from deepprox.statistics.curvature import Held, at_kinks, diagonal, live_weights, open_directions, times
 
-CURVATURES = ("auto", "full", "diagonal", "last_block")
+CURVATURES = ("auto", "full", "low_rank", "diagonal", "last_block")
 EXACT = 5000  # live weights up to which the Hessian is formed
+RANK = 60  # directions in which a low-rank curvature bends otherwise than its diagonal
 FLAT = 1e-9  # curvature that counts as none, of a Hessian with a unit diagonal
 
 
@@ -43,7 +48,8 @@ FLAT = 1e-9  # curvature that counts as none, of a Hessian with a unit diagonal
 class Laplace:
     """A Gaussian ``mode + basis N(0, P^-1)`` of some weights.
 
-    ``root`` is the Cholesky factor of ``P``, or the square root of its diagonal.
+    ``root`` is the Cholesky factor of ``P``, or the square root of its diagonal, beside which it bends by
+    ``bends``, the values ``b`` and vectors ``V``.
     ``log_evidence`` is None where it is not known, and ``message`` then says why.
     """
 
@@ -53,10 +59,14 @@ class Laplace:
     root: np.ndarray
     log_evidence: float | None
     message: str
+    bends: tuple[np.ndarray, np.ndarray] | None = None
 
     def draw(self, n_chains: int, n_draws: int, seed: int) -> Record:
         """Independent draws of the weights at ``target.places``."""
         noise = np.random.default_rng(seed).standard_normal((n_chains * n_draws, len(self.root)))
+        if self.bends is not None:
+            b, V = self.bends
+            noise = noise + (noise @ V) * (1 / np.sqrt(1 + b) - 1) @ V.T
         if self.root.ndim == 1:
             steps = noise / self.root
         else:
@@ -80,9 +90,10 @@ def laplace(
     ----------
     problem, W, n, sigma, bias_scale
         As :func:`deepprox.posterior.target.pose` takes them.
-    curvature : {"auto", "full", "diagonal", "last_block"}
-        Which second derivatives: all, their Gauss-Newton diagonal, or all of the last block, whose weights
-        alone then vary. "auto" is "full" up to 5000 live weights, then "diagonal".
+    curvature : {"auto", "full", "low_rank", "diagonal", "last_block"}
+        Which second derivatives: all, their Gauss-Newton diagonal with the largest bends beside it or
+        without, or all of the last block, whose weights alone then vary. "auto" is "full" up to 5000 live
+        weights, then "low_rank".
     """
     if curvature not in CURVATURES:
         raise ValueError(f"curvature must be one of {', '.join(CURVATURES)}, got {curvature!r}.")
@@ -91,8 +102,10 @@ def laplace(
     if curvature == "last_block":
         live = live[live >= sum(w.size for w in W[:-1])]
     target = pose(problem, W, n, sigma, bias_scale, places=live)
-    if curvature == "diagonal" or (curvature == "auto" and live.size > EXACT):
+    if curvature == "diagonal":
         return _diagonal(target, W)
+    if curvature == "low_rank" or (curvature == "auto" and live.size > EXACT):
+        return _low_rank(_diagonal(target, W), W)
     return _full(target, W, whole=curvature != "last_block")
 
 
@@ -103,6 +116,27 @@ def _diagonal(target: Target, W: Weights) -> Laplace:
     if (P <= 0).any():
         raise ValueError("The loss is flat in some live weight: Laplace's approximation has no width there.")
     return Laplace(target, target.start, None, np.sqrt(P), None, "none with a diagonal curvature")
+
+
+def _low_rank(found: Laplace, W: Weights) -> Laplace:
+    """The Gaussian with that diagonal, and the directions in which it bends most otherwise."""
+    target, size = found.target, found.root.size
+    problem, places = target.problem, np.asarray(target.places)
+    ridge, anchor = np.asarray(target.ridge)[places], np.asarray(target.anchor)[places]
+
+    def beside_diagonal(v: np.ndarray) -> np.ndarray:
+        u = v.ravel() / found.root
+        Hu = times(problem, W, no_slopes(problem), places, u[None], penalised=True)[0]
+        return (float(target.scale) * Hu + ridge * u + anchor * (anchor @ u)) / found.root - v.ravel()
+
+    operator = LinearOperator((size, size), beside_diagonal, dtype=float)
+    b, V = eigsh(operator, min(RANK, size - 1), which="LM", v0=np.ones(size), tol=1e-4)
+    if b[0] <= FLAT - 1:
+        raise ValueError(
+            f"Laplace's approximation needs a minimum, and the Hessian on the live weights, scaled to a unit "
+            f"diagonal, has the eigenvalue {1 + b[0]:.2g}: fit to a smaller tol, or use curvature='diagonal'."
+        )
+    return replace(found, bends=(b, V), message="none with a low-rank curvature")
 
 
 def _full(target: Target, W: Weights, whole: bool) -> Laplace:

@@ -73,7 +73,7 @@ def _forest(ax: Any, draws: Any) -> None:
     ax.hlines(rows, low, high, color=INK, lw=1)
     ax.hlines(rows, quarter, three, color=INK, lw=3)
     ax.plot(middle, rows, "o", color=INK, ms=4)
-    ax.set_yticks(rows, [names[j] for j in order], fontsize=8)
+    ax.set_yticks(rows, [names[j] for j in order], fontsize=8, parse_math=False)
     ax.set_xlim(left=0)
     ax.set_title("norm of the weights that read an input, 50 % and 90 %", loc="left", fontsize=9, color=MUTED)
 

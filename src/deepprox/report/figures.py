@@ -49,6 +49,15 @@ def inline_svg(drawn: Any) -> str:
     return svg
 
 
+def of_draws(drawn: Any) -> str:
+    """A figure of the posterior as an SVG element, and the figure closed."""
+    import matplotlib.pyplot as plt
+
+    svg = inline_svg(drawn)
+    plt.close(drawn)
+    return svg
+
+
 @contextmanager
 def panel(height: float = SIZE[1]) -> Iterator[tuple[Any, Any]]:
     """A figure and its axes, plain and without a frame on top and right."""

@@ -45,12 +45,13 @@ def write_report(
     origin: Mapping[str, str] | None = None,
     path_record: Mapping[str, Any] | None = None,
     rule: str | None = None,
+    draws: Any = None,
 ) -> None:
     """Write the report of a fitted model about the observations ``X, y`` to an HTML file.
 
     ``response`` names what is predicted, ``command`` is what made the model, and ``origin`` holds
     further lines on where it came from. ``path_record`` is :func:`deepprox.report.paths.record_of_path` of
-    the path on which ``rule`` chose the model.
+    the path on which ``rule`` chose the model, ``draws`` those of its posterior.
     """
     judged = _classes(model, X, y) if "classes_" in vars(model) else _numbers(model, X, y, response)
     output_names = None if "classes_" in vars(model) or model.n_outputs_ > 1 else [response]
@@ -61,6 +62,7 @@ def write_report(
         Section("Convergence", _convergence(model)),
         *([Section("The path", path_section(path_record, rule))] if path_record else []),
         *judged.sections,
+        *([Section("Posterior", _posterior(draws))] if draws is not None else []),
         Section("Degrees of freedom and criteria", _statistics(model)),
         Section("How to repeat it", _repeat(model, command, origin or {})),
     ]
@@ -190,6 +192,15 @@ def _numbers(model: Any, X: Any, y: Any, response: str) -> _Judged:
         Section("Calibration", paragraph(words) + f'<div class="pair">{"".join(curves)}</div>'),
     ]
     return _Judged(Card(f"{r2_score(observed, fitted):.3f}", "R squared"), sections)
+
+
+def _posterior(draws: Any) -> str:
+    """What was drawn, whether to trust it, and whether the model would give such data."""
+    told, detail = draws.summary().tables
+    words = "Responses that the draws would give at observations of the fit, beside those that were seen."
+    parts = [facts(replace(told, title="")), figure(figures.of_draws(draws.plot_check()), words)]
+    overview = figure(figures.of_draws(draws.plot()), "Chains, and the inputs with their intervals.", "wide")
+    return "".join([*parts, tables(detail), f'<div class="scroll">{overview}</div>'])
 
 
 def _statistics(model: Any) -> str:

@@ -48,7 +48,7 @@ th{color:var(--soft);font-weight:500}
 figure{margin:0}figure svg{width:100%;max-width:680px;height:auto;display:block}
 figcaption{color:var(--soft);font-size:13px;margin-top:4px}
 figure text{fill:var(--fg)}
-.network svg{width:100%;height:auto;min-width:560px;max-width:900px;margin:0 auto}
+.network svg,.wide svg{width:100%;height:auto;min-width:560px;max-width:900px;margin:0 auto}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--bg);border:1px solid var(--line);
 border-radius:8px;padding:10px 12px;font-size:13px}
 footer{color:var(--soft);font-size:13px}

@@ -36,13 +36,19 @@ class Archive(NamedTuple):
     arrays: list[np.ndarray]
 
 
-def write(path: str | os.PathLike[str], archive: Archive) -> None:
-    """Write the file in one go: a reader sees the old one or the new one, never a part."""
+def write(path: str | os.PathLike[str], archive: Archive, quick: bool = False) -> None:
+    """Write the file in one go: a reader sees the old one or the new one, never a part.
+
+    ``quick`` packs only arrays that are mostly zeros: others hardly shrink and take long.
+    """
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         text = json.dumps(archive.document, allow_nan=False, ensure_ascii=False, indent=1)
         packed.writestr(_entry(DOCUMENT), text.encode("utf-8", "surrogatepass"))
         for number, array in enumerate(archive.arrays):
-            with packed.open(_entry(_array_name(number)), "w", force_zip64=True) as member:
+            entry = _entry(_array_name(number))
+            if quick and np.count_nonzero(array) > array.size / 10:
+                entry.compress_type = zipfile.ZIP_STORED
+            with packed.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 

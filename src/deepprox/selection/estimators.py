@@ -236,6 +236,7 @@ class DeepClassifierCV(_ByFolds, DeepClassifier):
         random_state=None,
         dtype="float64",
         verbose=0,
+        devices=None,
     ):
         _store(self, locals())
 
@@ -293,6 +294,7 @@ class DeepClassifierIC(_ByCriterion, DeepClassifier):
         random_state=None,
         dtype="float64",
         verbose=0,
+        devices=None,
     ):
         _store(self, locals())
 
@@ -358,6 +360,7 @@ class DeepRegressorCV(_ByFolds, DeepRegressor):
         random_state=None,
         dtype="float64",
         verbose=0,
+        devices=None,
     ):
         _store(self, locals())
 
@@ -415,5 +418,6 @@ class DeepRegressorIC(_ByCriterion, DeepRegressor):
         random_state=None,
         dtype="float64",
         verbose=0,
+        devices=None,
     ):
         _store(self, locals())

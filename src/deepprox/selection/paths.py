@@ -16,6 +16,7 @@ from deepprox.selection.walk import Walk, Walked, Way, walk
 
 CRITERIA = ("aic", "aicc", "bic", "ebic", "gcv")
 DIRECTIONS = ("up", "both")
+SPACINGS = ("geometric", "inputs")
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,7 @@ def path(
     *,
     validation: Any = None,
     eps: float = 1e-3,
+    spacing: str = "geometric",
     direction: str = "up",
     relax: bool = False,
     max_iter: int | None = None,
@@ -251,6 +253,9 @@ def path(
         Data to score every model on.
     eps : float, default=1e-3
         The weakest strength as a share of the strongest, where ``alphas`` is a count.
+    spacing : {"geometric", "inputs"}, default="geometric"
+        Where a count of strengths is put: in equal ratios, or where inputs leave, so that few numbers of
+        inputs are passed over. "inputs" stops early when there is a model for every number.
     direction : {"up", "both"}, default="up"
         "both" also walks back from the sparse end and keeps the lower objective at every strength.
     relax : bool, default=False
@@ -272,6 +277,8 @@ def path(
     """
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be 'up' or 'both', got {direction!r}.")
+    if spacing not in SPACINGS:
+        raise ValueError(f"spacing must be 'geometric' or 'inputs', got {spacing!r}.")
     if relax and direction == "both":
         raise ValueError("relax=True goes with direction='up': there is nothing to compare on the way back.")
     if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
@@ -281,8 +288,11 @@ def path(
             "validation must be a pair (X, y) of inputs and responses that the path has not seen."
         )
     given = strengths(alphas)
+    if spacing == "inputs" and not isinstance(given, int):
+        raise ValueError("spacing='inputs' finds the strengths: give their number in place of alphas.")
     problem = Walk(clone(estimator), X, y, sample_weight)
-    way = Way(isinstance(given, int), direction == "both", bool(relax), max_iter)
+    counted = isinstance(given, int)
+    way = Way(counted, spacing == "inputs", direction == "both", bool(relax), max_iter)
     show = estimator.verbose if verbose is None else verbose
     with along("path", show) as told:
         grid = problem.grid(given, check_eps(eps)) if isinstance(given, int) else given

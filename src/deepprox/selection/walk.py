@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepprox.estimators._base import Posed
+from deepprox.joining.live import live_widths
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
 from deepprox.solve import Solution
 from deepprox.struct import replace
 
-WHOLE = 50_000  # weights up to which a network stays whole along a path: it compiles once
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
+DOUBLED = 2.0  # from one strength to the next, in search of the empty network
+NEAR = 1.01  # neighbours that are not told apart any further
 
 
 class Walk:
@@ -25,11 +27,14 @@ class Walk:
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
         self.model = model
+        self.widths: tuple[int, ...] = ()
         inputs, Y, weight = model._read(X, y, sample_weight)
         self.dtype = inputs.dtype
         with precision(self.dtype):
             self.strength = Strength.of(model, inputs.shape[1], Y.shape[1], self.dtype)
             self.base = model._pose(inputs, Y, weight)
+        if self.base.problem.allsum.world > 1:
+            raise ValueError("A path needs all observations in one process: fit one strength at a time.")
 
     def posed(self, alpha: float, inputs: np.ndarray | None = None) -> Posed:
         """The problem at this strength, and on these inputs alone where they are given."""
@@ -48,7 +53,10 @@ class Walk:
             W = (W[0] * np.concatenate([[True], inputs]).astype(self.dtype), *W[1:])
         with precision(self.dtype):
             posed = self.posed(alpha, inputs)
-            return self.model._solve(posed, W=W, memory=memory, uncut=WHOLE, **changes)
+            found = self.model._solve(posed, W=W, memory=memory, widths=self.widths, **changes)
+        # what follows has the widths of the first, and runs the same programs
+        self.widths = self.widths or live_widths(found.live)
+        return found
 
     def grid(self, count: int, eps: float) -> np.ndarray:
         """``count`` strengths, geometrically, from ``eps`` times that which empties a lasso up to it.
@@ -93,12 +101,14 @@ class Way(NamedTuple):
     """How to walk.
 
     ``until_empty`` lets a path stop early, or go on in the same steps, so that it ends with the first empty
-    network. ``back`` then walks the way back as well, and keeps the lower objective at every strength.
-    ``relax`` gives, in place of every network, that of the weakest strength on the inputs it has left.
-    ``max_iter`` bounds the iterations at every strength after the first.
+    network. ``by_inputs`` puts the strengths where inputs leave. ``back`` then walks the way back as well,
+    and keeps the lower objective at every strength. ``relax`` gives, in place of every network, that of the
+    weakest strength on the inputs it has left. ``max_iter`` bounds the iterations at every strength after the
+    first.
     """
 
     until_empty: bool = False
+    by_inputs: bool = False
     back: bool = False
     relax: bool = False
     max_iter: int | None = None
@@ -107,41 +117,109 @@ class Way(NamedTuple):
 Step = Callable[[int, int, float, Solution], None]
 
 
+class Stage(NamedTuple):
+    """A strength, the solution found there, and what stands for it in the path: the same, or relaxed."""
+
+    alpha: float
+    found: Solution
+    shown: Solution
+
+    @property
+    def n_inputs(self) -> int:
+        """How many inputs are left."""
+        return int(self.found.live.inputs.sum())
+
+
+class Trail:
+    """Stages in the order of their strengths, each from the one before it."""
+
+    def __init__(self, problem: Walk, way: Way, told: Step | None) -> None:
+        self.problem, self.way, self.told = problem, way, told
+        self.stages: list[Stage] = []
+        self.changes: dict[str, Any] = {} if way.max_iter is None else {"max_iter": way.max_iter}
+
+    def begin(self, alpha: float, total: int) -> None:
+        """The first stage; its strength goes down by tens where nothing would be left to follow."""
+        lowest = LOWEST * alpha
+        solution = self.problem.solve(alpha)
+        while self.way.until_empty and not solution.live.inputs.any() and alpha > lowest:
+            alpha /= 10
+            solution = self.problem.solve(alpha)
+        self._keep(0, Stage(alpha, solution, solution), total)
+
+    def go(self, alpha: float, total: int, last: int = -1) -> Stage:
+        """The stage at a strength, from number ``last`` and put after it."""
+        last %= len(self.stages)
+        before = self.stages[last]
+        solution = here = self.problem.solve(alpha, before.found, **self.changes)
+        if self.way.relax:
+            here = relaxed(self.problem, self.stages[0].alpha, solution, before.shown, self.changes)
+        return self._keep(last + 1, Stage(alpha, solution, here), total)
+
+    def _keep(self, place: int, stage: Stage, total: int) -> Stage:
+        self.stages.insert(place, stage)
+        if self.told:
+            self.told(len(self.stages), total, stage.alpha, stage.shown)
+        return stage
+
+    def ended(self) -> bool:
+        """Whether the last stage is empty, or as good as empty."""
+        return self.problem.ended(self.stages[-1].found, self.stages[0].found)
+
+
 def walk(problem: Walk, alphas: Sequence[float], way: Way, told: Step | None = None) -> Walked:
     """Solutions at growing strengths, each from the last; interrupting keeps those that are done."""
-    todo, done, interrupted = list(alphas), list[float](), False
-    found, shown = list[Solution](), list[Solution]()
-    ratio = todo[-1] / todo[-2] if len(todo) > 1 else 1.0
-    changes: dict[str, Any] = {} if way.max_iter is None else {"max_iter": way.max_iter}
+    trail, interrupted = Trail(problem, way, told), False
+    back: dict[int, Solution] = {}
     try:
-        while len(done) < len(todo):
-            alpha = todo[len(done)]
-            if not found:
-                solution = here = problem.solve(alpha)
-                if way.until_empty and not solution.live.inputs.any() and alpha > LOWEST * alphas[0]:
-                    todo = [value / 10 for value in todo]  # begun too late: nothing is left
-                    continue
-            else:
-                solution = problem.solve(alpha, found[-1], **changes)
-                here = relaxed(problem, todo[0], solution, shown[-1], changes) if way.relax else solution
-            done.append(alpha)
-            found.append(solution)
-            shown.append(here)
-            if told:
-                told(len(done), len(todo), alpha, here)
-            if way.until_empty and not solution.live.inputs.any():
-                break
-            longer = way.until_empty and ratio > 1 and len(done) == len(todo) < LONGER * len(alphas)
-            # within tol without a single step: more strength would change nothing
-            if longer and solution.n_iter and not problem.ended(solution, found[0]):
-                todo.append(alpha * ratio)
+        (by_inputs if way.by_inputs else one_after_another)(trail, alphas)
         if way.back and not way.relax:
-            walk_back(problem, done, shown, told)
+            walk_back(trail, back)
     except KeyboardInterrupt:
-        if not found:
+        if not trail.stages:
             raise
         interrupted = True
-    return Walked(np.array(done[: len(shown)]), shown, interrupted, way.relax)
+    solutions = [back.get(k, stage.shown) for k, stage in enumerate(trail.stages)]
+    return Walked(np.array([stage.alpha for stage in trail.stages]), solutions, interrupted, way.relax)
+
+
+def one_after_another(trail: Trail, alphas: Sequence[float]) -> None:
+    """All strengths in turn; with ``until_empty`` up to the first empty network, in the same steps."""
+    until_empty, most = trail.way.until_empty, LONGER * len(alphas)
+    ratio = alphas[-1] / alphas[-2] if len(alphas) > 1 else 1.0
+    trail.begin(alphas[0], len(alphas))
+    lower = trail.stages[0].alpha / alphas[0]
+    todo = [lower * alpha for alpha in alphas]
+    while len(trail.stages) < len(todo):
+        stage = trail.go(todo[len(trail.stages)], len(todo))
+        if until_empty and not stage.n_inputs:
+            break
+        longer = until_empty and ratio > 1 and len(trail.stages) == len(todo) < most
+        # within tol without a single step: more strength would change nothing
+        if longer and stage.found.n_iter and not trail.ended():
+            todo.append(stage.alpha * ratio)
+
+
+def by_inputs(trail: Trail, alphas: Sequence[float]) -> None:
+    """As many strengths as given, from the weakest of them on, where inputs leave.
+
+    Doubled until nothing is left; then between those two neighbours that differ most in their number of
+    inputs, in proportion, from the denser one.
+    """
+    count = len(alphas)
+    trail.begin(alphas[0], count)
+    while len(trail.stages) < count and not trail.ended():
+        trail.go(DOUBLED * trail.stages[-1].alpha, count)
+    while len(trail.stages) < count:
+        alpha, n = (np.array(column) for column in zip(*((s.alpha, s.n_inputs) for s in trail.stages)))
+        ratio, left = alpha[1:] / alpha[:-1], np.maximum(n, 0.5)
+        apart = np.where((n[:-1] - n[1:] > 1) & (ratio > NEAR), np.log(left[:-1] / left[1:]), 0.0)
+        widest = int(np.argmax(apart))
+        if apart[widest] <= 0:
+            break
+        trail.go(float(alpha[widest] * np.sqrt(ratio[widest])), count, widest)
+    # one empty network, at the end, is enough
+    trail.stages[:] = [*(stage for stage in trail.stages[:-1] if stage.n_inputs), trail.stages[-1]]
 
 
 def relaxed(
@@ -156,12 +234,13 @@ def relaxed(
     return problem.solve(weakest, last, inputs, **changes)
 
 
-def walk_back(problem: Walk, alphas: list[float], found: list[Solution], told: Step | None) -> None:
-    """From the last network that is not empty towards the dense one; the lower objective stays."""
-    alive = [k for k, solution in enumerate(found) if solution.live.inputs.any()]
+def walk_back(trail: Trail, better: dict[int, Solution]) -> None:
+    """From the last network that is not empty towards the dense one; ``better`` takes lower objectives."""
+    alive = [k for k, stage in enumerate(trail.stages) if stage.n_inputs]
     for k in reversed(alive[:-1]):
-        solution = problem.solve(alphas[k], found[k + 1])
-        if solution.objective < found[k].objective and solution.status != "diverged":
-            found[k] = solution
-        if told:
-            told(len(alive) - 1 - k, len(alive) - 1, alphas[k], found[k])
+        stage, after = trail.stages[k], trail.stages[k + 1].found
+        solution = trail.problem.solve(stage.alpha, better.get(k + 1, after))
+        if solution.objective < stage.found.objective and solution.status != "diverged":
+            better[k] = solution
+        if trail.told:
+            trail.told(len(alive) - 1 - k, len(alive) - 1, stage.alpha, better.get(k, stage.found))

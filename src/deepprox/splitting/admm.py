@@ -1,6 +1,5 @@
 """The split phase: sweeps of Z-step, W-step of all blocks at once, and U-step."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +13,7 @@ from deepprox.splitting.state import Info, State, features
 from deepprox.splitting.u_step import u_step
 from deepprox.splitting.w_step import w_steps
 from deepprox.splitting.z_step import z_step
+from deepprox.spreading import program
 
 
 class Pace(NamedTuple):
@@ -48,7 +48,7 @@ def sweep(problem: Problem, state: State, pace: Pace, inner: Inner) -> tuple[Sta
     return after._replace(rho=rho, U=U), info
 
 
-@partial(jax.jit, static_argnames=("inner", "sweeps", "lanes"))
+@program("inner", "sweeps", "lanes")
 def chunk(
     problem: Problem, state: State, pace: Pace, inner: Inner, sweeps: int, lanes: bool
 ) -> tuple[State, Info]:

@@ -29,8 +29,9 @@ def measure(problem: Problem, state: State, F: list[Array], fits: list[Array], W
         dual_scale += (weight * (rho * u) ** 2).sum()
     split_loss = charged_loss(problem, state.W, state.Z)
     loss = charged_loss(problem, state.W, problem.network.forward(state.W, problem.X))
-    sums = (primal, dual, primal_scale, dual_scale), split_loss, loss
-    squares, split_loss, loss = problem.allsum(sums)
+    each = jnp.stack([jnp.mean(rho) for rho in state.rho])
+    sums = (primal, dual, primal_scale, dual_scale), split_loss, loss, each / problem.allsum.parts
+    squares, split_loss, loss, each = problem.allsum(sums)
     primal, dual, primal_scale, dual_scale = (jnp.sqrt(square) for square in squares)
     penalty = problem.network.penalty(state.W)
     return Info(
@@ -41,7 +42,7 @@ def measure(problem: Problem, state: State, F: list[Array], fits: list[Array], W
         dual=dual,
         primal_scale=primal_scale,
         dual_scale=dual_scale,
-        rho=jnp.stack([jnp.mean(rho) for rho in state.rho]).mean(),
+        rho=each.mean(),
         n_nonzero=jnp.stack([jnp.count_nonzero(w) for w in jax.tree.leaves(state.W)]).sum(),
     )
 

@@ -9,21 +9,25 @@ ARROW = {".parquet": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
-def read_table(path: str, separator: str | None = None) -> Any:
-    """The table as a DataFrame; ``-`` is CSV from standard input."""
+def read_table(path: str, separator: str | None = None, part: tuple[int, int] = (0, 1)) -> Any:
+    """The table as a DataFrame; ``-`` is CSV from standard input.
+
+    ``part`` is ``(k, of)``: of so many readers the ``k``-th takes its share of the rows and no others, as
+    whole row groups of a Parquet file that has enough of them.
+    """
     import pandas as pd
 
     kind = _kind(path)
     if kind in ARROW:
         try:
-            read = pd.read_parquet if ARROW[kind] == "Parquet" else pd.read_feather
-            table = read(path)
+            table = _read_arrow(path, ARROW[kind], part)
         except ImportError:
             raise ValueError(f"{ARROW[kind]} files need pyarrow: pip install 'deepprox[arrow]'.") from None
     else:
         source = sys.stdin.buffer if path == "-" else path
         try:
-            table = pd.read_csv(source, sep=separator or TEXT[kind])
+            rows = None if part[1] == 1 else lambda line: line > 0 and (line - 1) % part[1] != part[0]
+            table = pd.read_csv(source, sep=separator or TEXT[kind], skiprows=rows)
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not text in UTF-8: save it in that encoding.") from None
         except pd.errors.EmptyDataError:
@@ -40,6 +44,19 @@ def read_table(path: str, separator: str | None = None) -> Any:
     if not len(table):
         raise ValueError(f"The table in {path} has no rows.")
     return table.reset_index(drop=True)
+
+
+def _read_arrow(path: str, kind: str, part: tuple[int, int]) -> Any:
+    import pandas as pd
+
+    k, of = part
+    if kind == "Parquet" and of > 1:
+        from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
+
+        with ParquetFile(path) as file:
+            if file.num_row_groups >= of:
+                return file.read_row_groups([*range(file.num_row_groups)][k::of]).to_pandas()
+    return (pd.read_parquet if kind == "Parquet" else pd.read_feather)(path).iloc[k::of]
 
 
 def _kind(path: str) -> str:

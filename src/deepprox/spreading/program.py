@@ -1,0 +1,25 @@
+"""Programs: functions of a problem, compiled for where its observations are."""
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+from deepprox.spreading.contract import Spread, same
+
+
+def program(*static: str) -> Callable[[Callable], Callable]:
+    """Compile a function whose first argument is a problem, once for each way to spread observations."""
+
+    def wrap(function: Callable) -> Callable:
+        @cache
+        def compiled(spread: Spread) -> Callable:
+            return spread.compile(function, static)
+
+        @wraps(function)
+        def call(problem: Any, *args: Any, **kwargs: Any) -> Any:
+            return compiled(problem.allsum)(problem, *args, **kwargs)
+
+        call._cache_size = lambda: compiled(same)._cache_size()  # type: ignore[attr-defined]
+        return call
+
+    return wrap

@@ -1,0 +1,94 @@
+"""A blocking function that adds what several processes send is enough to fit together."""
+
+import multiprocessing
+from functools import partial
+
+import numpy as np
+import pytest
+
+from deepprox import links, losses, penalties
+from deepprox.blocks import Dense
+from deepprox.problem import Network, Problem
+from deepprox.solve import Options, initial, solve
+from deepprox.spreading import Reducer, same
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 3))
+Y = (np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=80))[:, None]
+LINKS = {
+    1: links.ReLU(),
+    2: links.Tanh(),
+}  # of as many starts: they look around in float32, which kinks notice
+
+
+def network(link):
+    return Network((Dense(4, link, penalties.L1(0.01)), Dense(1, links.Identity(), penalties.L1(0.01))))
+
+
+def posed(rows, link, allsum=same):
+    weight = np.full(len(rows), 1 / len(X))
+    return Problem(network(link), losses.Squared(), X[rows], Y[rows], weight, allsum)
+
+
+def ask(line, arrays):
+    """Send arrays to the driver and wait for the sums."""
+    line.send(arrays)
+    return line.recv()
+
+
+def worker(line, rank, world, n_starts):
+    """Fit with a share of the rows."""
+    import jax
+
+    with jax.enable_x64(True):
+        allsum = Reducer(partial(ask, line), rank, world)
+        problem = posed(np.arange(rank, len(X), world), LINKS[n_starts], allsum)
+        found = solve(problem, initial(problem, 0, n_starts), Options())
+    line.send(("done", found.objective, found.certificate, found.status, found.W))
+    line.recv()  # a process that was spawned may linger at its end: the driver ends it
+
+
+def drive(n_starts, world=2):
+    """The driver: adds what all send until all are done."""
+    context = multiprocessing.get_context("spawn")
+    pipes = [context.Pipe() for _ in range(world)]
+    given = [(there, k, world, n_starts) for k, (_, there) in enumerate(pipes)]
+    workers = [context.Process(target=worker, args=args, daemon=True) for args in given]
+    for process in workers:
+        process.start()
+    while True:
+        told = [here.recv() for here, _ in pipes]
+        if isinstance(told[0], tuple):  # done
+            break
+        sums = [sum(arrays) for arrays in zip(*told, strict=True)]
+        for here, _ in pipes:
+            here.send(sums)
+    for process in workers:
+        process.kill()
+        process.join()
+    return told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_starts", [1, 2])
+def test_two_processes_and_a_driver_fit_as_one(n_starts):
+    problem = posed(np.arange(len(X)), LINKS[n_starts])
+    whole = solve(problem, initial(problem, 0, n_starts), Options())
+    one, other = drive(n_starts)
+    assert one[3] == other[3] == whole.status == "converged"
+    for a, b in zip(one[4], other[4], strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(one[1], whole.objective, rtol=1e-9)
+
+
+def test_segments_have_no_order():
+    blocks = network(links.ReLU()).blocks
+    deep = Network((blocks[0], *blocks))
+    problem = Problem(deep, losses.Squared(), X, Y, np.full(80, 1 / 80), Reducer(lambda a: a, 0, 1))
+    with pytest.raises(ValueError, match="adds in one order, and segments have none"):
+        solve(problem, [deep.init(RNG, 3)], Options(splits=(1,)))
+
+
+def test_a_reducer_alone_is_the_identity():
+    reducer = Reducer(lambda arrays: arrays, 0, 1)
+    assert reducer({"a": np.arange(3.0)})["a"].tolist() == [0, 1, 2] and reducer.room(5) == 5
