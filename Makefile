@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PYTHONS ?= python3.13 python3.12 python3.11 python3
 
 .DEFAULT_GOAL := test
-.PHONY: iris test test-all lint bench peers
+.PHONY: iris test test-all lint bench measurements peers
 
 iris: $(VENV)/.installed
 	$(PY) -m deepprox.applications.iris --splits 20 --out build/iris
@@ -21,7 +21,11 @@ lint: $(VENV)/.installed
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy src
 
-bench: $(VENV)/.installed
+# Against what others use; R's glmnet and nnet join in where R has them. BENCH="one_block --quick" is a part.
+bench: $(VENV)/.installed .venv-peers/.installed
+	$(PY) -m benchmarks.suites $(BENCH)
+
+measurements: $(VENV)/.installed
 	$(PY) -m benchmarks
 
 peers: .venv-peers/.installed
@@ -48,5 +52,5 @@ $(VENV)/.installed: pyproject.toml | $(PY)
 # What deepprox is measured against, in an environment of its own.
 .venv-peers/.installed: | $(PY)
 	$(PY) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install -q lassonet==0.0.21 torch==2.13.0 scikit-learn
+	.venv-peers/bin/python -m pip install -q lassonet==0.0.21 torch==2.13.0 skglm==0.5 celer==0.7.4 scikit-learn
 	@touch $@

@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     barriers,
     certificates,
+    clusters,
     cold,
     degrees_of_freedom,
     digits,
@@ -16,6 +17,7 @@ from benchmarks import (
     splits,
     spreading,
     starts,
+    streaming,
     support,
     sure,
     width,
@@ -40,6 +42,8 @@ ALL = {
         support,
         posterior,
         spreading,
+        clusters,
+        streaming,
     )
 }
 

@@ -23,7 +23,7 @@ LAYERS = [
     {"report"},
     {"posterior"},
     {"estimators"},
-    {"selection", "dask"},
+    {"selection", "dask", "streaming"},
     {"loading"},
     {"applications"},
     {"cli"},

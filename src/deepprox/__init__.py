@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         path,
         stability_selection,
     )
+    from deepprox.streaming import fit_stream
 
     __version__: str
 
@@ -37,6 +38,7 @@ __all__ = [
     "DeepRegressorIC",
     "activities",
     "compare",
+    "fit_stream",
     "links",
     "load",
     "losses",
@@ -52,6 +54,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("deepprox.estimators"), name)
     if name == "load":
         return import_module("deepprox.loading").load
+    if name == "fit_stream":
+        return import_module("deepprox.streaming").fit_stream
     if name in SELECTION:
         return getattr(import_module("deepprox.selection"), name)
     if name in ("activities", "links", "losses", "penalties"):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
@@ -11,6 +12,8 @@ from deepprox.blocks import Dense
 from deepprox.losses import Loss
 from deepprox.spreading import Spread, same
 from deepprox.struct import static, struct
+
+NEAR_ZERO = 1e-6  # activities below it bend as if they were there
 
 Weights = tuple[Any, ...]  # one array for each block, on the host or on a device
 
@@ -55,7 +58,9 @@ class Network:
             if block.activity is not None:
                 A = block.acts(z, read)
                 if majorised:
-                    bend = lax.stop_gradient(block.activity.curvature(A, weight))
+                    # no stiffer than this: what sits at zero to rounding could not be moved again
+                    away = jnp.where(jnp.abs(A) < NEAR_ZERO, NEAR_ZERO, A)
+                    bend = lax.stop_gradient(block.activity.curvature(away, weight))
                     total += (weight[:, None] * bend * A**2).sum() / 2
                 else:
                     total += block.activity.value(A, weight)

@@ -218,8 +218,8 @@ def certify(
     """The point with those slopes of its idle entries that certify it best, chosen from the top down."""
     zeros = ravel(W) == 0
     off = lambda at: np.abs(np.asarray(at.moved))[zeros].max(initial=0.0)  # noqa: E731
-    if off(point) <= step * tol:
-        return slopes, point  # its zeros are good as they are
+    if off(point) <= step * tol or not problem.allsum.in_memory:
+        return slopes, point  # its zeros are good as they are, or no row can have a slope of its own
     trial, at = list(slopes), point
     for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
         if not problem.allsum(idle.mask.sum()):

@@ -153,7 +153,8 @@ def settle(
         rate = (before - float(state.objective)) / max(int(taken), 1)
         if int(taken) < limit or bool(state.stalled):
             break
-        settled = smooth and (rows["support_changed"].mean() < SETTLED or total >= PATIENCE)
+        quiet = rows["support_changed"].mean() < SETTLED or total >= PATIENCE
+        settled = smooth and quiet and problem.allsum.in_memory
         if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
             break
         stages.reached(state, total, rate)
@@ -173,4 +174,4 @@ def settle(
 def newton_can(problem: Problem, W: Weights, tol: float) -> bool:
     """Whether Newton's method can and should take over: few live weights, kinks at zero, a sharp ``tol``."""
     few = sum(int(np.count_nonzero(w)) for w in W) <= FEW
-    return tol < LOOSE and problem.network.smooth and few
+    return tol < LOOSE and problem.network.smooth and few and problem.allsum.in_memory

@@ -51,7 +51,14 @@ class Given(NamedTuple):
 
 
 def gram(problem: Problem, F: Array, target: Array, rho: Array) -> tuple[Array, Array]:
-    """``S`` and ``C``: all that the observations say about a block's weights."""
+    """``S`` and ``C``: all that the observations say about a block's weights.
+
+    One ``rho`` for all observations comes last: what the first block reads never changes, and the compiler
+    then takes its product out of the loop over sweeps.
+    """
+    if rho.ndim == 0:
+        weighted = F * problem.weight[:, None]
+        return rho * (weighted.T @ F), rho * (target.T @ weighted)
     weighted = F * (problem.weight[:, None] * rho)
     return weighted.T @ F, target.T @ weighted
 

@@ -24,6 +24,7 @@ class Spread(ABC):
     rank: int = 0
     world: int = 1
     parts: int = 1  # how many trees a sum in a program has
+    in_memory: bool = True  # whether arrays over all observations of this process can be held
     chained: bool = False  # whether sums of one program must depend on each other, to come in one order
 
     @abstractmethod

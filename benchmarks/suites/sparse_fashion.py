@@ -1,0 +1,22 @@
+"""The sparse nets on images of clothes: 2000 and 5000 of the training images of Fashion-MNIST."""
+
+from typing import Any
+
+from benchmarks import show
+from benchmarks.suites import sparse_nets
+from benchmarks.suites.tasks import FASHION, NO_FASHION, fashion_task
+
+
+def main(quick: bool = False, full: bool = False) -> None:
+    """784-50-10, one start."""
+    if not FASHION.exists():
+        show.console.print(NO_FASHION)
+        return
+    sizes = [500] if quick else [2000, 5000]
+    given = [(fashion_task(n, (50,), 1.0), 1) for n in sizes]
+    sparse_nets.run("sparse_fashion", given, 1, 20 if quick else 120, quick)
+
+
+def tell(raw: list[dict[str, Any]]) -> None:
+    """As for digits."""
+    sparse_nets.tell(raw, "sparse_fashion")

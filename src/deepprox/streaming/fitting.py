@@ -1,0 +1,181 @@
+"""``fit_stream``: a fit to more rows than memory holds.
+
+The split phase, and the join phase after it, fit a random sample of the rows. From there quasi-Newton steps
+go on over all rows, a pass over them for each, until the certificate over all rows is within ``tol``. It is
+the solver of every other fit; only its sums come by passes.
+"""
+
+import os
+import re
+import resource
+import sys
+import tempfile
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from deepprox.estimators import DeepClassifier, DeepRegressor, _resolve
+from deepprox.estimators._base import Posed
+from deepprox.estimators._standardize import Scale
+from deepprox.estimators._watch import _Silence, watching
+from deepprox.problem import Problem
+from deepprox.runtime import precision
+from deepprox.streaming.passes import Chunks, Passes
+from deepprox.streaming.sources import source_of
+from deepprox.streaming.spool import Labels, Sample, spool
+
+UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+PROGRAMS = 400 * 2**20  # bytes that compilers and compiled programs take
+LEAST = 100 * 2**20  # bytes for rows below which nothing is begun
+CHUNK = 2**16  # rows of a chunk, at most: more make no pass faster
+SAMPLE = 200_000  # rows of the sample, at most: more start no better
+ROUGH = 1e-4  # certificate of the sample that is good enough to start from
+
+
+def fit_stream(model, X, y, sample_weight=None, *, max_memory="2GB", scratch=None):
+    """Fit a network to rows that are read from files, in bounded memory.
+
+    Parameters
+    ----------
+    model : DeepClassifier or DeepRegressor
+        What to fit, in place.
+    X : str, path, list of them, or ndarray
+        Parquet, CSV or TSV files, a folder or a pattern of them; or a .npy file or an array, which may be
+        mapped from a file.
+    y : str or ndarray
+        The name of the column to predict; with an array X an array or a .npy file.
+    sample_weight : str or ndarray, default=None
+        Weights of the observations, in the same ways.
+    max_memory : str or int, default="2GB"
+        Bytes of memory that the process may take in all, libraries included.
+    scratch : str or path, default=None
+        A folder on a disk with room for all rows as numbers of the model's ``dtype``; by default that of
+        temporary files. What is written there is removed at the end.
+
+    Returns
+    -------
+    model : object
+        The fitted model, with ``n_passes_``, the passes over all rows. It has no data to answer with where
+        they are needed again, as for ``degrees_of_freedom``.
+    """
+    if not isinstance(model, DeepClassifier | DeepRegressor):
+        raise TypeError(f"model must be a DeepClassifier or a DeepRegressor, got {type(model).__name__}.")
+    for name, wanted in (("checkpoint", None), ("devices", None), ("warm_start", False), ("join", True)):
+        if getattr(model, name) != wanted:
+            raise ValueError(f"A streamed fit needs {name}={wanted}, got {getattr(model, name)!r}.")
+    if isinstance(model.rho, np.ndarray | list | tuple) and any(np.ndim(one) for one in model.rho):
+        raise ValueError("A streamed fit knows no row by its number: give rho one number per block.")
+    dtype, room = _resolve.resolve_dtype(model.dtype), room_of(max_memory)
+    source = source_of(X, y, sample_weight)
+    seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
+    widths = [*np.atleast_1d(np.asarray(model.hidden_layer_sizes, int))]
+    with tempfile.TemporaryDirectory(prefix="deepprox-", dir=scratch) as folder:
+        first = next(iter(source.batches(2)), None)
+        n_in = 0 if first is None else first.X.shape[1]
+        sample = Sample(rows_of(n_in, widths, 8, room // 2, SAMPLE), np.random.default_rng(seed))
+        labels = Labels() if is_classifier(model) else None
+        batch = rows_of(n_in, widths, 8, room // 2, CHUNK)
+        spooled, moments = spool(source, Path(folder), dtype, batch, labels, sample)
+        rows = rows_of(n_in, [*widths, spooled.widths[1]], dtype.itemsize, room, CHUNK)
+        scale = moments.scale(model.standardize, dtype)
+        with watching(model, _Silence(), model.verbose, model.max_iter) as watch, precision(dtype):
+            start = begin(model, sample, labels, scale, source.names, watch)
+
+            def change(X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+                return scale.standardize(X), start.code(y), weight / moments.weight
+
+            chunks = partial(spooled.rewrite(rows, change).chunks, rows)
+            solve_stream(model, start, chunks, scale, moments.n, watch)
+    if model.solution_.status not in ("converged", "settled"):
+        warnings.warn(f"{type(model).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=2)
+    return model
+
+
+class Start(NamedTuple):
+    """What the sample gave: the estimator that fitted it, its problem and its solution."""
+
+    model: Any
+    problem: Problem
+    found: Any
+    order: np.ndarray | None
+
+    def code(self, y: np.ndarray) -> np.ndarray:
+        """Responses as the loss takes them, from those in the files."""
+        Y = y if self.order is None else self.model._columns(self.order[y[:, 0].astype(int)])
+        loss = self.problem.loss
+        strange = Y[~np.asarray(loss.takes(Y))]
+        if strange.size:
+            raise ValueError(
+                f"loss={self.model.loss!r} takes responses that are {loss.responses}, but one of them is "
+                f"{strange[0]:g}."
+            )
+        return Y
+
+
+def begin(
+    model: Any, sample: Sample, labels: Labels | None, scale: Scale, names: list[str] | None, watch: Any
+) -> Start:
+    """The fit of the sample, its inputs on the scale of all rows."""
+    X, y, weight = sample.rows
+    starter = clone(model).set_params(standardize=False, tol=max(model.tol, ROUGH))
+    table: Any = scale.standardize(X)
+    response: Any = y[:, 0] if y.shape[1] == 1 else y
+    order = None
+    if labels is not None:
+        response = labels.classes[y[:, 0].astype(int)]
+        order = np.argsort(np.argsort(labels.classes))
+    posed = starter._pose(
+        *starter._read(pd.DataFrame(table, columns=names) if names else table, response, weight)
+    )
+    return Start(starter, posed.problem, starter._solve(posed, watch), order)
+
+
+def solve_stream(model: Any, start: Start, chunks: Chunks, scale: Scale, n: int, watch: Any) -> None:
+    """Steps over all rows from the solution of the sample; the model keeps what they end with."""
+    passes = Passes(chunks)
+    problem = Problem(start.problem.network, start.problem.loss, *next(iter(chunks())), passes)
+    posed = Posed(problem, scale, None, n)
+    settings = model.get_params(deep=False)
+    model.__dict__.update({name: value for name, value in vars(start.model).items() if name not in settings})
+    memory = jax.tree.map(np.asarray, start.found.memory)
+    model._keep(model._solve(posed, watch, W=start.found.W, memory=memory), posed)
+    del model._seen  # it would be the first chunk alone
+    model.n_passes_ = passes.passes
+
+
+def room_of(max_memory: Any) -> int:
+    """Bytes that rows may take: what is allowed, less what the process has and what programs will need."""
+    if isinstance(max_memory, str):
+        found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)I?B?\s*", max_memory.upper())
+        if not found:
+            raise ValueError(f"max_memory must be bytes, as a number or like '2GB', got {max_memory!r}.")
+        max_memory = float(found[1]) * UNITS[found[2] + "B" * bool(found[2])]
+    room = int(max_memory) - resident() - PROGRAMS
+    if room < LEAST:
+        least = (LEAST + resident() + PROGRAMS) / 2**30
+        raise ValueError(
+            f"max_memory is too little: the process has {resident() / 2**30:.1f} GB already, and a streamed "
+            f"fit needs {least:.1f} GB in all."
+        )
+    return room
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    if sys.platform == "linux":
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def rows_of(n_in: int, widths: list[int], itemsize: int, room: int, most: int) -> int:
+    """Rows that fit: copies of the inputs, and what the layers keep for the way back."""
+    each = itemsize * (8 * n_in + 16 * sum(widths) + 8)
+    return int(np.clip(room // each, 256, most))

@@ -1,0 +1,273 @@
+"""Rows that come a chunk at a time: the same sums, the same steps, the same solution, in bounded memory."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Lasso
+
+from deepprox import DeepClassifier, DeepRegressor
+from deepprox.estimators._standardize import scale_of
+from deepprox.joining import quasi_newton
+from deepprox.joining.certificate import ravel
+from deepprox.joining.finish import look
+from deepprox.joining.kinks import no_slopes
+from deepprox.runtime import precision
+from deepprox.spreading import program
+from deepprox.streaming import fit_stream, fitting
+from deepprox.streaming.passes import Passes
+from deepprox.streaming.spool import Labels, Moments, Sample
+from deepprox.struct import replace
+
+RNG = np.random.default_rng(0)
+N = 1000
+X = RNG.normal([0, 5, 0], [1, 2, 1], size=(N, 3))
+Y = np.sin(X[:, 0]) + np.abs(X[:, 1] - 5) + 0.1 * RNG.normal(size=N)
+WEIGHT = RNG.integers(1, 4, N).astype(float)
+TABLE = pd.DataFrame(X, columns=[*"abc"]).assign(y=Y, often=WEIGHT)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Chunks and samples that are small enough for there to be many."""
+    monkeypatch.setattr(fitting, "CHUNK", 256)
+    monkeypatch.setattr(fitting, "SAMPLE", 300)
+    monkeypatch.setattr(fitting, "PROGRAMS", 0)
+
+
+@pytest.fixture(scope="module")
+def posed():
+    model = DeepRegressor((4,), link="tanh", alpha=0.01, random_state=0)
+    with precision(np.float64):
+        posed = model._pose(*model._read(X, Y, None))
+        problem = posed.problem
+        W = model._starts(problem, posed.scale)[0][0]
+    n = len(problem.X) // 4
+
+    def chunks():
+        for k in range(4):
+            some = slice(k * n, (k + 1) * n)
+            yield tuple(np.asarray(a)[some] for a in (problem.X, problem.y, problem.weight))
+
+    first = dict(zip(("X", "y", "weight"), next(chunks())))
+    return problem, replace(problem, **first, allsum=Passes(chunks)), W
+
+
+def test_a_pass_sees_what_the_whole_sees(posed):
+    whole, streamed, W = posed
+    a, b = (look(problem, W, no_slopes(problem), 0.5) for problem in (whole, streamed))
+    for name in ("objective", "loss", "gradient", "moved", "certificate"):
+        np.testing.assert_allclose(getattr(b, name), getattr(a, name), rtol=1e-12, atol=1e-15)
+    before = streamed.allsum.passes
+    look(streamed, W, no_slopes(streamed), 0.5)
+    assert streamed.allsum.passes == before + 1
+
+
+def test_steps_by_passes_are_the_steps(posed):
+    whole, streamed, W = posed
+    at = look(whole, W, no_slopes(whole), 1.0)
+    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
+    tol, limit = np.asarray(1e-9), np.int32(10)
+    (a, rows, taken), (b, again, same) = (
+        quasi_newton.chunk(problem, W, state, tol, limit, lanes=False) for problem in (whole, streamed)
+    )
+    assert int(taken) == int(same) == 10
+    for name in ("w", "objective", "certificate", "step"):
+        np.testing.assert_allclose(getattr(b, name), getattr(a, name), rtol=1e-9, atol=1e-12)
+    for one, other in zip(jax.tree.leaves(rows), jax.tree.leaves(again)):
+        np.testing.assert_allclose(other[:10], one[:10], rtol=1e-9)
+
+
+def test_a_program_with_two_sums_is_refused(posed):
+    _, streamed, W = posed
+
+    @program()
+    def twice(problem, W):
+        return problem.objective(W) + problem.objective(W)
+
+    with pytest.raises(TypeError, match="twice has 2 sums over observations, not one"):
+        twice(streamed, W)
+
+
+@pytest.fixture(scope="module")
+def lasso():
+    scaled = (X - X.mean(0)) / X.std(0)
+    found = Lasso(alpha=0.1, tol=1e-12).fit(scaled, Y)
+    return found.coef_ / X.std(0)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "npy", "parquet", "csv", "list"])
+def test_one_block_is_the_lasso_from_any_source(lasso, tmp_path, kind):
+    table, given = TABLE[[*"abc", "y"]], tmp_path
+    for k in range(3):
+        if kind in ("parquet", "list"):
+            table[k::3].to_parquet(tmp_path / f"{k}.parquet", row_group_size=100)
+        elif kind == "csv":
+            table[k::3].to_csv(tmp_path / f"{k}.csv", index=False)
+    if kind == "list":
+        given = [tmp_path / f"{k}.parquet" for k in range(3)]
+    y = "y"
+    if kind == "npy":
+        given, y = str(tmp_path / "X.npy"), tmp_path / "y.npy"
+        np.save(given, X)
+        np.save(y, Y)
+    if kind == "arrays":
+        given, y = X, Y
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    model = fit_stream(DeepRegressor((), alpha=0.1), given, y, scratch=scratch)
+    assert model.solution_.status == "converged" and model.n_passes_ > 0
+    np.testing.assert_allclose(model.coefs_[0][:, 0], lasso, atol=1e-5)
+    assert not [*scratch.iterdir()]
+    if kind in ("parquet", "csv", "list"):
+        assert [*model.feature_names_in_] == [*"abc"]
+        np.testing.assert_allclose(model.predict(table[[*"abc"]]), model.predict(table[[*"abc"]]), rtol=1e-12)
+
+
+def test_a_network_is_certified_over_all_rows():
+    model = DeepRegressor((4,), link="tanh", alpha=0.01, random_state=0)
+    fit_stream(model, X, Y, WEIGHT)
+    assert model.solution_.status == "converged" and model.solution_.certificate <= 1e-6
+    plain = DeepRegressor((4,), link="tanh", alpha=0.01)
+    with precision(np.float64):
+        problem = plain._pose(*plain._read(X, Y, WEIGHT)).problem
+        at = look(problem, model._W, no_slopes(problem), 1.0)
+    np.testing.assert_allclose(model.objective_, at.objective, rtol=1e-10)
+    assert at.certificate <= 2e-6  # of another step length
+    assert model._n == N and model.n_features_in_ == 3
+    with pytest.raises(ValueError, match="needs the data of the fit"):
+        model.criteria()
+
+
+def test_classes_that_come_late():
+    labels = np.where(Y > 2, "high", "low").astype(object)
+    labels[-3:] = "another"
+    model = fit_stream(DeepClassifier((), alpha=0.01, random_state=0), X, labels)
+    plain = DeepClassifier((), alpha=0.01, random_state=0).fit(X, labels)
+    assert [*model.classes_] == ["another", "high", "low"] and model.solution_.status == "converged"
+    np.testing.assert_allclose(model.objective_, plain.objective_, rtol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-4)
+
+
+def test_moments_are_those_of_all_rows():
+    moments = Moments(3)
+    for some in np.array_split(np.arange(N), 7):
+        moments.add(X[some], WEIGHT[some])
+    a, b = moments.scale(True, np.float64), scale_of(X, WEIGHT / WEIGHT.sum(), True)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
+    np.testing.assert_allclose(a.spread, b.spread, rtol=1e-12)
+    constant = Moments(1)
+    for _ in range(5):
+        constant.add(np.full((10, 1), 0.1), np.ones(10))
+    assert constant.scale(True, np.float64).constant.all()
+
+
+def test_a_sample_is_fair_and_has_what_it_must():
+    rng, counts = np.random.default_rng(0), np.zeros(40)
+    for _ in range(500):
+        sample = Sample(10, rng)
+        for some in np.array_split(np.arange(40), 6):
+            sample.add(some, always=np.flatnonzero(some == 39))
+        assert len(sample.rows[0]) == 10 and 39 in sample.rows[0]
+        counts[sample.rows[0]] += 1
+    expected = 500 * 9 / 39
+    assert np.abs(counts[:39] - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_labels_keep_their_numbers():
+    labels = Labels()
+    first, new = labels.code(np.array(["b", "a", "b"]))
+    second, more = labels.code(np.array(["c", "b"]))
+    np.testing.assert_array_equal(labels.classes[first[:, 0].astype(int)], ["b", "a", "b"])
+    np.testing.assert_array_equal(labels.classes[second[:, 0].astype(int)], ["c", "b"])
+    assert {*new} == {0, 1} and {*more} == {0}
+
+
+def table_with(tmp_path, **columns):
+    TABLE.assign(**columns).to_parquet(tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+BAD_TABLES = [
+    ({"a": np.where(np.arange(N) == 700, np.nan, X[:, 0])}, "Column 'a' is missing or infinite in row 700"),
+    ({"y": np.where(np.arange(N) == 700, np.inf, Y)}, "The response is missing or infinite in row 700"),
+    ({"b": "text"}, "Column 'b' of .* is not of numbers"),
+    ({"y": "text"}, "The response is not of numbers: fit classes with DeepClassifier"),
+    ({"often": -1.0}, "A sample_weight is negative"),
+    ({"often": 0.0}, "none with a positive weight"),
+]
+
+
+@pytest.mark.parametrize(("columns", "said"), BAD_TABLES)
+def test_strange_rows_get_one_sentence(tmp_path, columns, said):
+    with pytest.raises(ValueError, match=said):
+        fit_stream(DeepRegressor(()), table_with(tmp_path, **columns), "y", "often", scratch=tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_a_response_that_the_loss_cannot_take_is_told():
+    y = np.ones(N)
+    y[700] = -1
+    with pytest.raises(ValueError, match=r"loss='poisson' takes responses that are .* but one of them is -1"):
+        fit_stream(DeepRegressor((), loss="poisson"), X, y)
+
+
+BAD_CALLS = [
+    (X, Y, {"max_memory": "much"}, "max_memory must be bytes, as a number or like '2GB', got 'much'"),
+    (X, Y, {"max_memory": "100MB"}, "max_memory is too little: the process has"),
+    (X, Y[:-1], {}, "their shapes are"),
+    (X, "y", {}, "With an array X, y is an array or a .npy file, got str"),
+    ("nowhere", "y", {}, "There is no file nowhere"),
+    ("t.parquet", "z", {}, "There is no column 'z': the columns are a, b, c, y, often"),
+    ("t.parquet", Y, {}, "With files, y is the name of the column"),
+    ("t.txt", "y", {}, "is of an unknown kind"),
+    (1, "y", {}, "X must be files or an array, got int"),
+]
+
+
+@pytest.mark.parametrize(("given", "y", "more", "said"), BAD_CALLS)
+def test_strange_calls_get_one_sentence(tmp_path, monkeypatch, given, y, more, said):
+    monkeypatch.chdir(tmp_path)
+    table_with(tmp_path)
+    (tmp_path / "t.txt").touch()
+    with pytest.raises((ValueError, TypeError), match=said):
+        fit_stream(DeepRegressor(()), given, y, **more)
+
+
+@pytest.mark.parametrize("settings", [{"checkpoint": "run"}, {"devices": "all"}, {"join": False}])
+def test_settings_that_cannot_be_are_told(settings):
+    with pytest.raises(ValueError, match=f"A streamed fit needs {next(iter(settings))}="):
+        fit_stream(DeepRegressor((), **settings), X, Y)
+
+
+SCRIPT = """
+import json, resource, sys
+import numpy as np
+from deepprox import DeepRegressor
+from deepprox.streaming import fit_stream
+model = DeepRegressor((10,), alpha=0.01, random_state=0)
+fit_stream(model, sys.argv[1], sys.argv[2], max_memory="1GB")
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps([peak, model.solution_.status, model._n]))
+"""
+
+
+@pytest.mark.slow
+def test_memory_is_bounded(tmp_path):
+    n, width = 1_000_000, 200  # 1.6 GB
+    inputs = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, width))
+    y = np.zeros(n)
+    for some in np.array_split(np.arange(n), 50):
+        inputs[some] = RNG.normal(size=(len(some), width))
+        y[some] = np.abs(inputs[some, 0]) + 0.1 * RNG.normal(size=len(some))
+    del inputs
+    np.save(tmp_path / "y.npy", y)
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "X.npy"), str(tmp_path / "y.npy")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    peak, status, seen = json.loads(done.stdout)
+    assert status == "converged" and seen == n and peak <= 2**30
