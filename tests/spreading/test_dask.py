@@ -8,7 +8,6 @@ import sys
 import time
 from uuid import uuid4
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import jax
@@ -235,7 +234,7 @@ def test_a_run_goes_on_without_what_is_about_rows(place):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": {}}), here(processes=True) as cluster:
+    with here(processes=True) as cluster:
         yield cluster
 
 

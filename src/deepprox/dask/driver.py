@@ -114,6 +114,8 @@ def _follow(
 ) -> tuple[rank_.Outcome, str]:
     """The outcome of a meeting, when it has one."""
     while True:
+        over = client.sync(getattr(client.scheduler, f"{name}_state"))
+        left = all(future.done() for future in _present(client, futures, addresses))
         failed = [future.exception() for future in futures if future.status == "error"]
         if failed:
             raise next((error for error in failed if not isinstance(error, Refused)), failed[0])
@@ -121,8 +123,7 @@ def _follow(
         for outcome in outcomes:
             if outcome.model is not None:
                 return outcome, ""
-        over = client.sync(getattr(client.scheduler, f"{name}_state"))
-        if "lost" in over and all(future.done() for future in _present(client, futures, addresses)):
+        if "lost" in over and left:
             return next(iter(outcomes), rank_.Outcome(None, None, 0)), over["lost"]
         time.sleep(LOOK)
 

@@ -20,7 +20,6 @@ from jax import Array
 
 from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
-from deepprox.joining import piecewise
 from deepprox.joining.certificate import bounded, certificate, flatten, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import Kinks, Slopes, no_slopes
@@ -140,7 +139,8 @@ class Model(NamedTuple):
         that would cross a kink of its penalty stops at zero, and the others are solved for again.
         """
         curvature = self.H.majorised + damping * np.eye(self.w.size) if damping else self.H.full
-        dw, free = np.zeros(self.w.size), np.ones(self.w.size, bool)
+        dw, free, jump = np.zeros(self.w.size), np.ones(self.w.size, bool), self.kinks.jump
+        s = (self.kinks.offset > 0).astype(float)
         while True:
             dw[~free] = -self.w[~free]
             lower = cholesky(curvature[np.ix_(free, free)])
@@ -148,9 +148,10 @@ class Model(NamedTuple):
                 return None
             G = self.G[free] + curvature[np.ix_(free, ~free)] @ dw[~free]
             offset = self.kinks.offset + self.J[:, ~free] @ dw[~free]
-            g, B = (scipy.linalg.solve_triangular(lower, a, lower=True) for a in (G, self.J[:, free].T))
-            y, s = piecewise.minimise(g, B, offset, self.kinks.jump)
-            dw[free] = scipy.linalg.solve_triangular(lower, y, lower=True, trans=1)
+            C = self.J[:, free].T * jump
+            HC = scipy.linalg.cho_solve((lower, True), C)
+            s = kinks_.best_slopes(C.T @ HC, HC.T @ G - jump * offset, s)
+            dw[free] = -scipy.linalg.cho_solve((lower, True), G) - HC @ s
             crossing = free & ((self.w + dw) * self.side < 0)
             if not crossing.any():
                 return dw, s

@@ -286,3 +286,30 @@ def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.n
     slopes = tuple((held[row], slope[row]) for held, slope in slopes)
     J = np.asarray(_derivatives(few, W, slopes, unit), float)[:n_candidates]
     return np.asarray(problem.allsum(np.where(here[:, None], J, 0.0)))
+
+
+def best_slopes(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """``argmin s' M s / 2 + q' s`` over ``0 <= s <= 1`` by the primal-dual active-set method.
+
+    Should the sets cycle, projected gradient steps settle them.
+    """
+    if not s.size:
+        return s
+    M = M + 1e-12 * np.diag(M).mean() * np.eye(len(M))
+    scale = np.divide(1, np.diag(M), out=np.zeros(len(M)), where=np.diag(M) > 0)
+    inside = np.zeros(s.size, bool)
+    for _ in range(30):
+        ahead = s - scale * (M @ s + q)
+        now = (ahead > 0) & (ahead < 1)
+        s = np.where(ahead >= 1, 1.0, np.where(ahead <= 0, 0.0, s))
+        if now.any():
+            rest = M[np.ix_(now, ~now)] @ s[~now] + q[now]
+            s[now] = -np.linalg.lstsq(M[np.ix_(now, now)], rest, rcond=None)[0]
+        if (now == inside).all() and (s >= 0).all() and (s <= 1).all():
+            return s
+        inside = now
+    step = 1 / max(np.linalg.norm(M, 2), np.finfo(float).tiny)
+    s = np.clip(s, 0, 1)
+    for _ in range(1000):
+        s = np.clip(s - step * (M @ s + q), 0, 1)
+    return s

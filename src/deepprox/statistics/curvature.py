@@ -20,7 +20,6 @@ from jax import Array, lax
 
 from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
-from deepprox.joining import piecewise
 from deepprox.joining.certificate import flatten, ravel, unravel
 from deepprox.joining.finish import look
 from deepprox.joining.hessian import Hessian, Places, hessian, loss_hessian
@@ -96,7 +95,8 @@ def at_kinks(problem: Problem, W: Weights, live: np.ndarray) -> Held:
     at = look(problem, W, kinks.slopes(none, left, left == 0), 1.0)
     gradient = np.asarray(at.gradient + at.penalty_gradient)[live]
     J = kinks_.jacobian(problem, W, none, kinks)[:, live]
-    s = piecewise.minimise(gradient, J.T, kinks.offset, kinks.jump).s
+    C = J.T * kinks.jump
+    s = kinks_.best_slopes(C.T @ C, C.T @ gradient - kinks.jump * kinks.offset, left + (kinks.offset > 0))
     held = (s > INSIDE) & (s < 1 - INSIDE)
     return Held(kinks.slopes(none, s, held), J[held])
 
