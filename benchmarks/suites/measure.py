@@ -46,9 +46,9 @@ def _work(system: System, task: Task, job: dict[str, Any]) -> Run:
         ):
             trouble = ""
             try:
-                if process.wait(4 * job["budget"] + 60):
+                if code := process.wait(4 * job["budget"] + 60):
                     err.seek(0)
-                    trouble = (err.read().strip().splitlines() or ["it ended without a word"])[-1]
+                    trouble = (err.read().strip().splitlines() or [f"it ended with code {code}"])[-1]
             except subprocess.TimeoutExpired:
                 process.kill()
                 trouble = "it was stopped: a run took more than four times its budget"

@@ -28,7 +28,6 @@ ABOUT = (
     "over the measured rate of a large product. An empty program is one that does nothing: what a call "
     "costs."
 )
-COMPILED = type(jax.jit(lambda x: x))
 
 
 class Meter:
@@ -42,7 +41,8 @@ class Meter:
             for key, module in list(sys.modules.items())
             if key.startswith("deepprox") and isinstance(module, ModuleType)
             for name, function in vars(module).items()
-            if isinstance(function, COMPILED)
+            if callable(function)
+            and getattr(function, "_cache_size", None)  # only compiled programs have one
         ]
 
     def __enter__(self) -> "Meter":
