@@ -29,7 +29,9 @@ STEPS = {"max_iter": 100, "tol": 1e-12}
 
 def pinned(n: int) -> LocalCluster:
     """So many workers, each on its core, with the memory allocator as it is without Dask."""
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": {}}):
+    key = "distributed.nanny.pre-spawn-environ"
+    rest = {name: value for name, value in dask.config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"}
+    with dask.config.set({key: rest}):
         return LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0")
 
 

@@ -59,7 +59,7 @@ def write(folder: Path, gigabytes: float) -> int:
 def fit(folder: Path, kind: str, memory: str) -> list:
     """Seconds, peak of memory in GB, passes and the rest of one fit in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder), kind, memory, "0.0005"], capture_output=True, text=True
+        [sys.executable, "-c", SCRIPT, str(folder), kind, memory, "0.002"], capture_output=True, text=True
     )
     if done.returncode:
         raise SystemExit(done.stderr)
