@@ -34,13 +34,14 @@ from deepprox.streaming.spool import Labels, Sample, spool
 
 UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 PROGRAMS = 400 * 2**20  # bytes that compilers and compiled programs take
+MORE = 2 * 2**30  # bytes that a fit may add to the process unless told otherwise
 LEAST = 100 * 2**20  # bytes for rows below which nothing is begun
 CHUNK = 2**16  # rows of a chunk, at most: more make no pass faster
 SAMPLE = 200_000  # rows of the sample, at most: more start no better
 ROUGH = 1e-4  # certificate of the sample that is good enough to start from
 
 
-def fit_stream(model, X, y, sample_weight=None, *, max_memory="2GB", scratch=None):
+def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None):
     """Fit a network to rows that are read from files, in bounded memory.
 
     Parameters
@@ -54,8 +55,9 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory="2GB", scratch=Non
         The name of the column to predict; with an array X an array or a .npy file.
     sample_weight : str or ndarray, default=None
         Weights of the observations, in the same ways.
-    max_memory : str or int, default="2GB"
-        Bytes of memory that the process may take in all, libraries included.
+    max_memory : str or int, default=None
+        Bytes of memory that the process may take in all, libraries included, as a number or like "2GB". None:
+        2 GB more than it has already.
     scratch : str or path, default=None
         A folder on a disk with room for all rows as numbers of the model's ``dtype``; by default that of
         temporary files. What is written there is removed at the end.
@@ -158,7 +160,7 @@ def room_of(max_memory: Any) -> int:
         if not found:
             raise ValueError(f"max_memory must be bytes, as a number or like '2GB', got {max_memory!r}.")
         max_memory = float(found[1]) * UNITS[found[2] + "B" * bool(found[2])]
-    room = int(max_memory) - resident() - PROGRAMS
+    room = (MORE if max_memory is None else int(max_memory) - resident()) - PROGRAMS
     if room < LEAST:
         least = (LEAST + resident() + PROGRAMS) / 2**30
         raise ValueError(
