@@ -16,6 +16,10 @@ from jax import Array, lax
 from deepprox.links import Link
 from deepprox.problem import Problem, Weights
 
+ACTIVE_SETS = 12  # tries before the active sets count as cycling
+FACES = 50
+CUTS = 30
+EXACT = 1e-12  # of slopes between 0 and 1
 N_CANDIDATES = 256
 N_ENTRIES = 8192  # the nearest, among which the candidates are found
 EDGE = 1e-6
@@ -291,14 +295,14 @@ def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.n
 def best_slopes(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
     """``argmin s' M s / 2 + q' s`` over ``0 <= s <= 1`` by the primal-dual active-set method.
 
-    Should the sets cycle, projected gradient steps settle them.
+    Should its sets cycle, gradient projection goes on, which cannot.
     """
     if not s.size:
         return s
     M = M + 1e-12 * np.diag(M).mean() * np.eye(len(M))
     scale = np.divide(1, np.diag(M), out=np.zeros(len(M)), where=np.diag(M) > 0)
     inside = np.zeros(s.size, bool)
-    for _ in range(30):
+    for _ in range(ACTIVE_SETS):
         ahead = s - scale * (M @ s + q)
         now = (ahead > 0) & (ahead < 1)
         s = np.where(ahead >= 1, 1.0, np.where(ahead <= 0, 0.0, s))
@@ -308,8 +312,38 @@ def best_slopes(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
         if (now == inside).all() and (s >= 0).all() and (s <= 1).all():
             return s
         inside = now
-    step = 1 / max(np.linalg.norm(M, 2), np.finfo(float).tiny)
-    s = np.clip(s, 0, 1)
-    for _ in range(1000):
-        s = np.clip(s - step * (M @ s + q), 0, 1)
+    return project_gradients(M, q, np.clip(s, 0, 1))
+
+
+def project_gradients(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """The same minimum by gradient projection (More and Toraldo 1991).
+
+    A few projected gradient steps choose the entries that are at a bound; then the others go to the minimum
+    on their face, of all its points to the nearest. Both are cut short until the value falls.
+    """
+
+    def towards(s: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        slope, bend = direction @ (M @ s + q), direction @ M @ direction
+        length = -slope / bend if bend > 0 else 1.0
+        for _ in range(CUTS):
+            trial = np.clip(s + length * direction, 0, 1)
+            move = trial - s
+            if move @ (M @ (s + move / 2) + q) < 0:
+                return trial
+            length /= 2
+        return s
+
+    unit = max(np.diag(M).mean(), np.finfo(float).tiny)
+    for _ in range(FACES):
+        for _ in range(3):
+            pull = -(M @ s + q)
+            s = towards(s, np.where((s > 0) & (s < 1) | (s <= 0) & (pull > 0) | (s >= 1) & (pull < 0), pull, 0))
+        free, pull = (s > 0) & (s < 1), -(M @ s + q)
+        if free.any():
+            direction = np.zeros(s.size)
+            direction[free] = np.linalg.lstsq(M[np.ix_(free, free)], pull[free], rcond=None)[0]
+            s = towards(s, direction)
+            pull = -(M @ s + q)
+        if np.abs(np.clip(s + pull / unit, 0, 1) - s).max() < EXACT:
+            break
     return s
