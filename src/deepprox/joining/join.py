@@ -73,6 +73,10 @@ def join(
             n_iter, memory = n_iter + taken, met.moved(part.put_rows)
         warm = False
         stays = all((a == b).all() for a, b in zip(begin, small))
+        if ready and not stays:  # Newton steps cost by the unit, and many may have died on the way
+            W, live = canonical(problem.network, part.put(small))
+            part = live_part(problem, live, widths)
+            small = part.take(W)
         kept = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
         strict, n_held, slopes = None, 0, kept if stays else no_slopes(part.problem)
         if ready:

@@ -16,6 +16,8 @@ from jax import Array, lax
 from deepprox.links import Link
 from deepprox.problem import Problem, Weights
 
+DIGITS = 9  # to which sums of products are the same for equal rows, in whichever order they were added
+NOTHING = np.inf  # what reads nothing is no number
 ACTIVE_SETS = 12  # tries before the active sets count as cycling
 FACES = 50
 CUTS = 30
@@ -172,16 +174,17 @@ def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, 
 
     ``upstream`` is the derivative of the mean loss in what the next block reads of an entry. An entry at zero
     because all that it reads is at zero follows the one below and is not its own. The model adds kinks up, so
-    an observation has them in one block only: that of its nearest.
+    an observation has them in one block only: that of its nearest. Observations from which a unit reads the
+    same share a kink.
     """
     tables, first = [np.zeros((8, 0))], 0
-    weight, reads = np.asarray(problem.weight), np.abs(np.asarray(problem.X))
+    weight, reads = np.asarray(problem.weight), np.asarray(problem.X)
     for l, (block, w, z, up) in enumerate(zip(problem.network.blocks, W, Z, upstream, strict=False)):
         w, z, up = np.abs(np.asarray(w)), np.asarray(z), np.asarray(up)
-        reach = reads @ w[:, 1:].T
+        reach = np.abs(reads) @ w[:, 1:].T
         moves = ((reach > EDGE) | (w[:, 0] > 0)) & (weight[:, None] > 0)
-        # entries that read nothing sit at their unit's bias, and move together
-        alone = np.where(reach > 0, np.arange(len(reads))[:, None], -1)
+        # what a unit reads, as one number; entries that read nothing sit at its bias
+        kin = np.where(reach > 0, fingerprint(reads, w[:, 1:] > 0), NOTHING)
         if block.link.kinks:
             at = np.asarray(block.link.kinks, z.dtype)
             # an entry between two kinks is a candidate for the nearer one
@@ -189,28 +192,28 @@ def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, 
             slopes = np.array([sides(block.link, kink, z.dtype) for kink in block.link.kinks])
             entry = np.flatnonzero((up != 0) & moves)
             left, right = slopes[nearer[entry]].T
-            places = l, entry, first + entry % z.shape[1], alone.flat[entry]
+            places = l, entry, first + entry % z.shape[1], kin.flat[entry]
             columns = *places, z.flat[entry] - at[nearer[entry]], left, right, up.flat[entry]
             tables.append(np.stack(np.broadcast_arrays(*columns)))
-        reads, first = np.abs(np.asarray(block.link(Z[l]))), first + z.shape[1]
+        reads, first = np.asarray(block.link(Z[l])), first + z.shape[1]
     table = np.concatenate(tables, axis=1)
     if table.shape[1] > N_ENTRIES:
         table = table[:, np.argpartition(np.abs(table[4]), N_ENTRIES)[:N_ENTRIES]]
-    block, entry, unit, alone = table[:4].astype(int)
+    block, entry, unit = table[:3].astype(int)
     sizes = np.array([b.size for b in problem.network.blocks])
     row = entry // sizes[block]
     order = np.argsort(np.abs(table[4]), kind="stable")
     rows, nearest = np.unique(row[order], return_index=True)
     own = block == block[order][nearest][np.searchsorted(rows, row)]
-    order = np.lexsort((alone, unit, table[4]))
+    order = np.lexsort((table[3], unit))
     order = order[own[order]]
-    block, entry, unit, row, alone = block[order], entry[order], unit[order], row[order], alone[order]
-    offset, left, right, up = table[4:, order]
-    new = (np.diff(unit, prepend=-1) != 0) | (alone >= 0)
-    new[1:] |= (offset[1:] != offset[:-1]) | (alone[:-1] >= 0)
+    block, entry, unit, row = block[order], entry[order], unit[order], row[order]
+    kin, offset, left, right, up = table[3:, order]
+    new = np.append(np.ones(min(unit.size, 1), bool), (unit[1:] != unit[:-1]) | (kin[1:] != kin[:-1]))
     candidate, heads = np.cumsum(new) - 1, np.flatnonzero(new)
     jump = np.bincount(candidate, up * (right - left), heads.size)
-    found = np.stack([offset[heads], unit[heads], alone[heads], row[heads], jump])
+    alone = np.where(kin == NOTHING, -1, row)[heads]
+    found = np.stack([offset[heads], unit[heads], alone, row[heads], jump])
     (offset, unit, _, row, jump), place = nearest_of_all(problem, found)
     mine = place[candidate] >= 0
     return Kinks(
@@ -224,6 +227,13 @@ def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, 
         left=left[mine],
         right=right[mine],
     )
+
+
+def fingerprint(reads: np.ndarray, live: np.ndarray) -> np.ndarray:
+    """A number for every observation and unit, equal where the unit's live weights read the same."""
+    weights = np.random.default_rng(0).uniform(1, 2, live.shape[1])
+    scale = max(float(np.abs(reads).max(initial=0.0)), np.finfo(float).tiny)
+    return np.round((reads.astype(float) / scale) @ np.where(live, weights, 0).T, DIGITS)
 
 
 def nearest_of_all(problem: Problem, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -337,7 +347,9 @@ def project_gradients(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray
     for _ in range(FACES):
         for _ in range(3):
             pull = -(M @ s + q)
-            s = towards(s, np.where((s > 0) & (s < 1) | (s <= 0) & (pull > 0) | (s >= 1) & (pull < 0), pull, 0))
+            s = towards(
+                s, np.where((s > 0) & (s < 1) | (s <= 0) & (pull > 0) | (s >= 1) & (pull < 0), pull, 0)
+            )
         free, pull = (s > 0) & (s < 1), -(M @ s + q)
         if free.any():
             direction = np.zeros(s.size)
