@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from deepprox import links, losses, penalties
+from deepprox import DeepRegressor, links, losses, penalties
 from deepprox.joining import kinks
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.hessian import hessian
@@ -181,14 +181,34 @@ def test_the_live_part_is_the_whole():
         np.testing.assert_array_equal(a, b)
 
 
-def test_slopes_solve_their_box_problem():
+@pytest.mark.parametrize("rank", [8, 3])
+@pytest.mark.parametrize("active_sets", [12, 0])  # 0: gradient projection alone
+def test_slopes_solve_their_box_problem(monkeypatch, active_sets, rank):
     from scipy.optimize import minimize
 
+    monkeypatch.setattr(kinks, "ACTIVE_SETS", active_sets)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        A, q = rng.normal(size=(8, 6)), rng.normal(size=6)
+        A, q = rng.normal(size=(rank, 6)), rng.normal(size=6)
         M = A.T @ A
         s = kinks.best_slopes(M, q, np.zeros(6))
         value = partial(lambda M, q, s: s @ M @ s / 2 + q @ s, M, q)
         best = minimize(value, np.full(6, 0.5), bounds=[(0, 1)] * 6, options={"ftol": 1e-15}).fun
         assert (s >= 0).all() and (s <= 1).all() and value(s) <= best + 1e-9
+
+
+def test_observations_that_read_the_same_share_a_kink():
+    X = np.repeat([[1.0, 5.0], [1.0, 6.0], [2.0, 5.0]], 4, axis=0)
+    print_of = kinks.fingerprint(X, np.array([[True, False], [True, True], [False, False]]))
+    assert [len(np.unique(column)) for column in print_of.T] == [2, 3, 1]
+    few = kinks.fingerprint(1e9 * X + 1, np.array([[True, False]]))
+    assert len(np.unique(few)) == 2
+
+
+def test_newton_steps_pass_a_kink_where_hundreds_of_observations_meet():
+    """A grid of two inputs: more observations at one kink than the model has candidates."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (900, 2)).astype(float)
+    y = np.maximum(X[:, 0] - 1, 0) + 0.1 * rng.normal(size=900)
+    model = DeepRegressor((1,), alpha=0.01, standardize=False, random_state=3).fit(X, y)
+    assert model.solution_.status == "converged"

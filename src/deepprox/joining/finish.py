@@ -167,7 +167,7 @@ def finish(
     a quasi-Newton step has gained of late, promises more.
     """
     steps: list[Step] = []
-    damping, fresh, slow, free = 0.0, True, False, np.zeros(0, int)
+    damping, fresh, slow, together, free = 0.0, True, False, False, np.zeros(0, int)
     charged = any(block.activity is not None for block in problem.network.blocks)
     strict, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
@@ -188,12 +188,13 @@ def finish(
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
             H = H.at(np.isin(was, free))
-        model = model_at(problem, W, slopes, point, free, H, step)
+        model = model_at(problem, W, slopes, point, free, H, step, together)
         found, damping = search(problem, W, point, model, free, step, damping)
         if found is None:
-            if fresh:
+            if fresh and together:
                 break
-            fresh = True
+            # apart, kinks leave more freedom to certify zeros; hundreds that coincide fill the model
+            fresh, together = True, fresh
             continue
         before, level = float(point.certificate), float(point.objective)
         W, slopes, point, n_held = found
@@ -278,13 +279,20 @@ def reads_of(problem: Problem, point: Point) -> list[Array]:
 
 
 def model_at(
-    problem: Problem, W: Weights, slopes: Slopes, now: Point, free: np.ndarray, H: Hessian, step: float
+    problem: Problem,
+    W: Weights,
+    slopes: Slopes,
+    now: Point,
+    free: np.ndarray,
+    H: Hessian,
+    step: float,
+    together: bool,
 ) -> Model:
     """The model of the objective around ``W``, starting from the left slopes of all candidates."""
     at, kinks = now, kinks_.none()
     if any(block.link.kinks for block in problem.network.blocks[:-1]):
         riding = look(problem, W, slopes, step, True)
-        kinks = kinks_.find(problem, W, riding.Z, riding.upstream)
+        kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
         resting = kinks_.resting(problem, now.Z, slopes)
         left = np.zeros(kinks.offset.size)
         at = look(problem, W, kinks.slopes(resting, left, left == 0), step)

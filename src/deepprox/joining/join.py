@@ -19,6 +19,7 @@ FEW = 1500  # live weights up to which a dense Hessian is formed
 FAR = 100  # times the tolerance: a point that is no solution yet
 LOOSE = 1e-3  # certificates from here on are reached sooner without Newton
 PATIENCE = 400  # quasi-Newton steps after which Newton is tried all the same
+WARM = 12  # Newton steps from a warm start: what needs more is no small change
 SETTLED = 0.4  # share of a chunk's steps that may still change the support before Newton is tried
 
 Note = Callable[[str, list[dict[str, Any]]], None]
@@ -62,8 +63,9 @@ def join(
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     while True:
         begin = part.take(W)
+        most = max_iter - n_iter
         if warm and newton_can(part.problem, begin, tol):
-            small, step, rate, ready = begin, 1.0, 0.0, True
+            small, step, rate, ready, most = begin, 1.0, 0.0, True, min(most, WARM)
         else:
             left = max_iter - n_iter
             known = None if n_iter or memory is None else memory.moved(part.take_rows)
@@ -81,7 +83,7 @@ def join(
         strict, n_held, slopes = None, 0, kept if stays else no_slopes(part.problem)
         if ready:
             with _threads().limit(limits=1, user_api="blas"):
-                left = max_iter - n_iter
+                left = min(max_iter - n_iter, most)
                 end = stages.run(finish, part.problem, small, slopes, step, rate, tol, left)
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)

@@ -21,6 +21,7 @@ NOTHING = np.inf  # what reads nothing is no number
 ACTIVE_SETS = 12  # tries before the active sets count as cycling
 FACES = 50
 CUTS = 30
+FLAT = 1e-9  # pull along which nothing bends, as a share of the mean curvature
 EXACT = 1e-12  # of slopes between 0 and 1
 N_CANDIDATES = 256
 N_ENTRIES = 8192  # the nearest, among which the candidates are found
@@ -169,13 +170,15 @@ def resting(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> Slopes:
     return tuple(out)
 
 
-def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, ...]) -> Kinks:
+def find(
+    problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, ...], together: bool = False
+) -> Kinks:
     """The candidates nearest to a kink where the objective is convex across it.
 
     ``upstream`` is the derivative of the mean loss in what the next block reads of an entry. An entry at zero
     because all that it reads is at zero follows the one below and is not its own. The model adds kinks up, so
-    an observation has them in one block only: that of its nearest. Observations from which a unit reads the
-    same share a kink.
+    an observation has them in one block only: that of its nearest. Entries that read nothing share the kink
+    of their unit's bias; ``together`` lets all those share one from which a unit reads the same.
     """
     tables, first = [np.zeros((8, 0))], 0
     weight, reads = np.asarray(problem.weight), np.asarray(problem.X)
@@ -183,8 +186,8 @@ def find(problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, 
         w, z, up = np.abs(np.asarray(w)), np.asarray(z), np.asarray(up)
         reach = np.abs(reads) @ w[:, 1:].T
         moves = ((reach > EDGE) | (w[:, 0] > 0)) & (weight[:, None] > 0)
-        # what a unit reads, as one number; entries that read nothing sit at its bias
-        kin = np.where(reach > 0, fingerprint(reads, w[:, 1:] > 0), NOTHING)
+        own = fingerprint(reads, w[:, 1:] > 0) if together else np.arange(len(reads), dtype=float)[:, None]
+        kin = np.where(reach > 0, own, NOTHING)
         if block.link.kinks:
             at = np.asarray(block.link.kinks, z.dtype)
             # an entry between two kinks is a candidate for the nearer one
@@ -311,17 +314,18 @@ def best_slopes(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
         return s
     M = M + 1e-12 * np.diag(M).mean() * np.eye(len(M))
     scale = np.divide(1, np.diag(M), out=np.zeros(len(M)), where=np.diag(M) > 0)
-    inside = np.zeros(s.size, bool)
+    before = np.full(s.size, -1)
     for _ in range(ACTIVE_SETS):
         ahead = s - scale * (M @ s + q)
-        now = (ahead > 0) & (ahead < 1)
-        s = np.where(ahead >= 1, 1.0, np.where(ahead <= 0, 0.0, s))
+        sets = (ahead > 0).astype(int) + (ahead >= 1)
+        now = sets == 1
+        s = np.where(now, s, sets / 2)
         if now.any():
             rest = M[np.ix_(now, ~now)] @ s[~now] + q[now]
             s[now] = -np.linalg.lstsq(M[np.ix_(now, now)], rest, rcond=None)[0]
-        if (now == inside).all() and (s >= 0).all() and (s <= 1).all():
+        if (sets == before).all() and (s >= 0).all() and (s <= 1).all():
             return s
-        inside = now
+        before = sets
     return project_gradients(M, q, np.clip(s, 0, 1))
 
 
@@ -329,7 +333,7 @@ def project_gradients(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray
     """The same minimum by gradient projection (More and Toraldo 1991).
 
     A few projected gradient steps choose the entries that are at a bound; then the others go to the minimum
-    on their face, of all its points to the nearest. Both are cut short until the value falls.
+    on their face, of all its points to the nearest, and where it has none down to the next bound.
     """
 
     def towards(s: np.ndarray, direction: np.ndarray) -> np.ndarray:
@@ -347,15 +351,18 @@ def project_gradients(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray
     for _ in range(FACES):
         for _ in range(3):
             pull = -(M @ s + q)
-            s = towards(
-                s, np.where((s > 0) & (s < 1) | (s <= 0) & (pull > 0) | (s >= 1) & (pull < 0), pull, 0)
-            )
+            blocked = (s <= 0) & (pull < 0) | (s >= 1) & (pull > 0)
+            s = towards(s, np.where(blocked, 0, pull))
         free, pull = (s > 0) & (s < 1), -(M @ s + q)
         if free.any():
-            direction = np.zeros(s.size)
-            direction[free] = np.linalg.lstsq(M[np.ix_(free, free)], pull[free], rcond=None)[0]
-            s = towards(s, direction)
-            pull = -(M @ s + q)
+            face, bent = M[np.ix_(free, free)], np.zeros(s.size)
+            bent[free] = np.linalg.lstsq(face, pull[free], rcond=FLAT)[0]
+            flat = pull[free] - face @ bent[free]
+            s = towards(s, bent)
+            if np.abs(flat).max() > FLAT * unit and ((s[free] > 0) & (s[free] < 1)).all():
+                room = np.where(flat > 0, 1 - s[free], s[free])
+                s[free] += flat * np.min(room[flat != 0] / np.abs(flat[flat != 0]))
+            s, pull = np.clip(s, 0, 1), -(M @ s + q)
         if np.abs(np.clip(s + pull / unit, 0, 1) - s).max() < EXACT:
             break
     return s
