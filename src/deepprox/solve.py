@@ -24,6 +24,7 @@ from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho
 from deepprox.splitting.residuals import satisfied
 from deepprox.splitting.segments import at_splits, group, grouped
+from deepprox.splitting.state import State
 from deepprox.spreading import same
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
@@ -71,7 +72,7 @@ class Solution(NamedTuple):
     ``certificate`` is the largest entry of the prox-gradient fixed-point residual, ``strict`` whether
     the Hessian on the live weights is positive definite (None where none was formed), ``n_held`` how
     many pre-activations sit exactly at a kink of their link, ``starts`` the objective of every start,
-    ``memory`` what was learnt of the curvature.
+    ``memory`` what was learnt of the curvature, or, without a join phase, the variables of the split phase.
     """
 
     W: tuple[np.ndarray, ...]
@@ -90,7 +91,7 @@ class Solution(NamedTuple):
     starts: np.ndarray
     history: list[dict[str, Any]]
     seconds: dict[str, float]
-    memory: Memory | None = None
+    memory: Memory | State | None = None
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -121,12 +122,13 @@ def solve(
     starts: list[Weights],
     options: Options,
     watch: Watch | None = None,
-    memory: Memory | None = None,
+    memory: Memory | State | None = None,
     stages: Stages | None = None,
 ) -> Solution:
     """Split, then join, from one or many starting weights.
 
-    ``memory`` is that of a solution on these data; ``stages`` are those of this run that are done.
+    ``memory`` is that of a solution on these data, found in the same way; ``stages`` are those of this run
+    that are done.
     """
     check_spread(problem, options)
     stages, given = stages or Stages(), starts
@@ -141,7 +143,7 @@ def solve(
         routes = [starts]
         if options.sweeps:
             ready = ahead(rough, starts, options)
-            after = stages.run(split, rough, starts, options, diary, stages)[0]
+            after = stages.run(split, rough, starts, options, diary, stages).W
             routes = [revive(rough, after, starts)]
             left = options.max_iter - diary.length(0)
             if n_weights_of(starts[0]) <= SMALL and left > FORK * quasi_newton.CHUNK:
@@ -154,12 +156,16 @@ def solve(
         budget = max(options.max_iter - diary.length(best), 1)
         chosen = in_dtype(starts[best], dtype)
         note = partial(diary.tell, lane=best)
-        found = join(problem, chosen, options.tol, budget, note, options.warm, options.widths, memory, stages)
+        curvature = None if isinstance(memory, State) else memory
+        found = join(
+            problem, chosen, options.tol, budget, note, options.warm, options.widths, curvature, stages
+        )
         objectives[best] = found.objective
         diary.lap("join")
     else:
-        starts, settled = stages.run(split, problem, starts, options, diary, stages)
-        found, objectives, best = as_split(problem, starts, settled)
+        known = memory if isinstance(memory, State) else None
+        after = stages.run(split, problem, starts, options, diary, stages, known)
+        starts, (found, objectives, best) = after.W, as_split(problem, after)
         diary.lap("split")
     history = diary.rows(best)
     message = MESSAGES[found.status].format(dtype=found.W[0].dtype)
@@ -230,10 +236,26 @@ def n_weights_of(W: Weights) -> int:
     return sum(w.size for w in W)
 
 
+class After(NamedTuple):
+    """Where the split phase ended: weights, which starts met the residual tolerances, and all variables.
+
+    The last are kept only where nothing comes after.
+    """
+
+    W: list[Weights]
+    settled: np.ndarray
+    state: State | None
+
+
 def split(
-    problem: Problem, starts: list[Weights], options: Options, diary: Diary, stages: Stages
-) -> tuple[list[Weights], np.ndarray]:
-    """The split phase: new weights, and which starts met the residual tolerances."""
+    problem: Problem,
+    starts: list[Weights],
+    options: Options,
+    diary: Diary,
+    stages: Stages,
+    known: State | None = None,
+) -> After:
+    """The split phase, from ``Z = W F`` and no duals, or from those ``known`` of a solution nearby."""
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
     splits, dtype = options.splits, starts[0][0].dtype
     if splits is None:
@@ -247,10 +269,12 @@ def split(
     pace = admm.Pace(*(np.asarray(number, dtype) for number in pace))
     Z = stack([at_splits(at.Z, splits) for at in looks])
     state = state_.start(group(stack(starts), splits), Z, rho)
+    if known is not None:
+        state = known._replace(W=state.W)
     pieces = grouped(problem, splits)
     lanes, chunks = len(starts) > 1, -(-(options.sweeps if options.join else options.max_iter) // SWEEPS)
     variables, settled, first = stages.resumed((state, np.zeros(len(starts), bool), 0))
-    state = state_.State(*variables)
+    state = State(*variables)
     for k in range(first, chunks):
         after, info = admm.chunk(pieces, state, pace, options.inner, SWEEPS, lanes)
         info = info._make(np.asarray(column) for column in info)
@@ -262,7 +286,8 @@ def split(
         if settled.all():
             break
         stages.reached(tuple(state), settled, k + 1)
-    return unstack(tuple(jax.tree.leaves(state.W)), lanes), settled
+    W = unstack(tuple(jax.tree.leaves(state.W)), lanes)
+    return After(W, settled, None if options.join else jax.tree.map(np.asarray, state))
 
 
 def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> list[Weights]:
@@ -352,15 +377,17 @@ def pick(states: list[quasi_newton.State], route: np.ndarray, lanes: bool) -> qu
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(a) for a in leaves])[route, every], *states)
 
 
-def as_split(problem: Problem, starts: list[Weights], settled: np.ndarray) -> tuple[Joined, np.ndarray, int]:
+def as_split(problem: Problem, after: After) -> tuple[Joined, np.ndarray, int]:
     """The split phase's best weights as they are: the paper's ADMM."""
+    starts, settled, state = after
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
     objectives = np.array([float(at.objective) for at in looks])
     best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
     status = "settled" if settled[best] else "max_iter" if np.isfinite(objectives[best]) else "diverged"
     W, at = tuple(np.asarray(w) for w in starts[best]), looks[best]
     numbers = float(at.objective), float(at.loss), float(at.certificate)
-    return Joined(W, canonical(problem.network, W)[1], *numbers, 0, None, status, 0), objectives, best
+    own = jax.tree.map(lambda a: a[best], state) if len(starts) > 1 else state
+    return Joined(W, canonical(problem.network, W)[1], *numbers, 0, None, status, 0, own), objectives, best
 
 
 def in_dtype(tree: Any, dtype: Any) -> Any:

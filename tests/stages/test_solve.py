@@ -72,6 +72,17 @@ def test_the_plain_admm_settles(rho):
     assert found.primal < 1e-4 and found.dual < 1e-4
 
 
+@pytest.mark.parametrize("n_starts", [1, 3])
+def test_the_plain_admm_goes_on_from_its_variables(n_starts):
+    posed, _ = problem(penalty=penalties.L2(0.05), hidden=(3,))
+    options = Options(join=False, rho=(np.asarray(1.0),) * 2, tol=1e-5, max_iter=3000)
+    found = solve(posed, initial(posed, 0, n_starts), options)
+    on = solve(posed, [found.W], options, memory=found.memory)
+    anew = solve(posed, [found.W], options)  # Z = W F and no duals
+    assert on.status == "settled" and on.n_iter < anew.n_iter
+    np.testing.assert_allclose(ravel(on.W), ravel(found.W), atol=1e-4)
+
+
 def test_idle_kinks_are_certified_by_their_slopes():
     # inputs on a grid and one response: units read zero exactly on whole rows, with a bias of exactly zero
     grid = np.array([[a, b] for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0, 2.0)])

@@ -37,7 +37,7 @@ class Joined(NamedTuple):
     strict: bool | None
     status: str
     n_iter: int
-    memory: quasi_newton.Memory | None = None
+    memory: Any = None
 
 
 def join(
