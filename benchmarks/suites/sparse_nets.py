@@ -107,7 +107,7 @@ def main(quick: bool = False, full: bool = False) -> None:
     """Digits; the smaller network also with two threads."""
     small, deep = tasks()
     given = [(small, 1)] if quick else [(small, 1), (deep, 1), (small, 2)]
-    run("sparse_nets", given, 1 if quick else 3, 20 if quick else 30, quick)
+    run("sparse_nets", given, 1 if quick else 3, 20 if quick else 120, quick)
 
 
 def tell(raw: list[dict[str, Any]], suite: str = "sparse_nets") -> None:

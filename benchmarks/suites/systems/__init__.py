@@ -27,9 +27,11 @@ LINEAR = (
     System("scikit-learn saga", "linear", "saga", PEERS, (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)),
     System("scikit-learn liblinear", "linear", "liblinear", PEERS, (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)),
 )
+STEPS = (100, 150, 200, 300, 400, 600, 1000, 1500)
 SPARSE = (
-    System("deepprox", "ours", "deepprox", OURS, (1e-2, 3e-3, 1e-3, 3e-4, 1e-6)),
-    System("SciPy L-BFGS-B on W+ - W-", "ours", "l_bfgs_b", OURS, (50, 150, 500, 1500)),
+    System("deepprox", "ours", "deepprox_to", OURS, (90, 115, 140, 190, 265, 390, 1e-3, 1e-6)),
+    System("SciPy L-BFGS-B on W+ - W-", "ours", "l_bfgs_b", OURS, STEPS),
+    System("SciPy L-BFGS-B, single precision", "ours", "l_bfgs_b_single", OURS, STEPS),
     System("PyTorch proximal Adam", "gradient", "proximal_adam", PEERS, (60, 200, 600, 1200)),
     System("dlADMM", "dladmm", "dladmm", PEERS, (20, 60, 200)),
 )

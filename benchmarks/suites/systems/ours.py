@@ -46,6 +46,11 @@ def deepprox(task: Task, seed: int, tol: float) -> Weights:
     return weights(fitted(estimator(task, seed, tol=tol), task))
 
 
+def deepprox_to(task: Task, seed: int, effort: float) -> Weights:
+    """Below 1 a tolerance, else so many iterations in single precision."""
+    return (deepprox if effort < 1 else deepprox_rough)(task, seed, effort)
+
+
 def deepprox_rough(task: Task, seed: int, max_iter: float) -> Weights:
     """Single precision and so many iterations."""
     return weights(fitted(estimator(task, seed, dtype="float32", tol=1e-4, max_iter=int(max_iter)), task))
@@ -86,17 +91,22 @@ def _loss_and_gradient(W, X, Y):
     return jax.value_and_grad(loss)(W)
 
 
-def l_bfgs_b(task: Task, seed: int, max_iter: float) -> Weights:
+def l_bfgs_b_single(task: Task, seed: int, max_iter: float) -> Weights:
+    """The same, its gradients in single precision."""
+    return l_bfgs_b(task, seed, max_iter, np.float32)
+
+
+def l_bfgs_b(task: Task, seed: int, max_iter: float, dtype: type = np.float64) -> Weights:
     """``minimise loss(W+ - W-) + gamma sum (W+ + W-)`` with W+ and W- at least 0: smooth, with bounds."""
     with jax.enable_x64(True):
         rng, n = np.random.default_rng(seed), len(task.X)
         shapes = [(a, 1 + b) for b, a in zip(task.sizes, task.sizes[1:])]
         W = [rng.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape)) for shape in shapes]
-        X, Y = jnp.asarray(task.X), jnp.asarray(np.eye(task.n_classes)[task.y])
+        X, Y = jnp.asarray(task.X, dtype), jnp.asarray(np.eye(task.n_classes)[task.y], dtype)
         ends = np.cumsum([w.size for w in W])
 
         def parts(w):
-            return [part.reshape(s) for part, s in zip(np.split(w, ends[:-1]), shapes)]
+            return [part.reshape(s) for part, s in zip(np.split(w.astype(dtype), ends[:-1]), shapes)]
 
         def value_and_slope(both):
             loss, slope = _loss_and_gradient(parts(both[: ends[-1]] - both[ends[-1] :]), X, Y)
