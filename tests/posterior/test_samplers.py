@@ -9,9 +9,11 @@ import scipy.stats
 from deepprox.losses import Logistic, Softmax
 from deepprox.penalties import L1, L2, Bridge, ElasticNet, NonNegative
 from deepprox.posterior import nuts, sample_posterior
+from deepprox.posterior.alternating import Alternating
 from deepprox.posterior.draws import Diagnostics
 from deepprox.posterior.polya_gamma import PolyaGamma
-from deepprox.posterior.proximal import look, move
+from deepprox.posterior.proximal import Adaptation, look, move
+from deepprox.posterior.sampling import choose
 from deepprox.posterior.target import pose
 from deepprox.struct import replace
 from posterior.models import problem, zeros
@@ -108,6 +110,19 @@ def test_nuts_says_which_priors_it_cannot_sample():
         sample_posterior(posed, zeros(posed), 16, method="nuts", n_draws=10)
 
 
+@pytest.mark.parametrize(
+    "penalty, hidden, method",
+    [
+        (L1(0.1), (), "polya-gamma"),
+        (L1(0.1), (2,), "nuts"),
+        (NonNegative(), (), "proximal"),
+    ],
+)
+def test_auto_takes_the_method_that_suits(penalty, hidden, method):
+    posed = problem(Logistic(), penalty, X, Y, hidden=hidden)
+    assert choose(pose(posed, zeros(posed), 16)) == method
+
+
 def test_polya_gamma_says_what_it_is_for():
     posed = problem(Logistic(), Bridge(0.1), X, Y)
     with pytest.raises(ValueError, match="method='polya-gamma' is for a logistic or softmax loss"):
@@ -193,3 +208,39 @@ def test_polya_gamma_leaves_the_joint_distribution_invariant(kind):
         out.append(W.ravel())
     prior = scipy.stats.laplace(scale=1 / RATE).cdf
     assert min(scipy.stats.kstest(w, prior).pvalue for w in np.array(out).T) > 0.002
+
+
+def alternating_p_values(n=24, rate=0.4):
+    """The same for a 1-2-1 network under a wide prior, so that data tell much of the weights."""
+    rng, X = np.random.default_rng(5), np.linspace(-2, 2, n)[:, None]
+    posed = problem(Logistic(), L1(rate / n), X, np.zeros(n), hidden=(2,), penalize_bias=True)
+    target = pose(posed, zeros(posed), n)
+    both = Alternating(target, target.start[None], np.ones(target.start.size), 0, thin=2)
+    both.tuning.adaptation, out = Adaptation.begin(1.0), []
+    for _ in range(400):
+        both.whole = rng.laplace(size=(1, target.start.size)) / rate
+        for _ in range(10):
+            first, last = both.whole[0, :4].reshape(2, 2), both.whole[0, 4:]
+            eta = last[0] + np.tanh(first[:, 0] + X * first[:, 1]) @ last[1:]
+            y = (rng.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(float)[:, None]
+            both.hidden = replace(both.hidden, problem=replace(posed, y=y))
+            both.gibbs.y = y
+            both.round(adapting=False)
+        out.append(both.whole[0])
+    return [scipy.stats.kstest(w, scipy.stats.laplace(scale=1 / rate).cdf).pvalue for w in np.array(out).T]
+
+
+def test_alternating_leaves_the_joint_distribution_invariant():
+    assert min(alternating_p_values()) > 0.002
+
+
+def test_a_last_block_that_reads_other_units_does_not(monkeypatch):
+    sweep, features = PolyaGamma.sweep, []
+
+    def of_the_first_round(self, W, rng):
+        features.append(self.F)
+        self.F = features[0]
+        return sweep(self, W, rng)
+
+    monkeypatch.setattr(PolyaGamma, "sweep", of_the_first_round)
+    assert min(alternating_p_values()) < 1e-4

@@ -31,6 +31,7 @@ class PosteriorMixin:
         bias_scale=5.0,
         thin=None,
         curvature="auto",
+        vary="all",
         random_state=None,
         verbose=0,
     ) -> Draws:
@@ -42,12 +43,13 @@ class PosteriorMixin:
             "proximal" is Metropolis-adjusted proximal Langevin, for every penalty, and "proximal-unadjusted"
             the same without the test; "nuts" is NumPyro's, for penalties with a derivative away from zero;
             "polya-gamma" is Gibbs sampling, for one block with a logistic or softmax loss and l1, l2 or
-            elastic net; "laplace" is a Gaussian on the live weights. "auto" takes Gibbs where it can, else
-            NUTS for one block where it can, else proximal Langevin.
+            elastic net; "laplace" is a Gaussian on the live weights. "auto" takes Gibbs for one block where
+            it can, else NUTS where it can, else proximal Langevin.
         n_chains, n_draws, n_warmup : int, default=4, 1000, 1000
             Chains side by side, draws of each that are kept, and draws of each before them.
-        sigma : float, default=None
-            Standard deviation of the response, for squared loss; by default ``sqrt(RSS / (N - df))``.
+        sigma : float or "sampled", default=None
+            Standard deviation of the response, for squared loss; by default ``sqrt(RSS / (N - df))``. With
+            "sampled" it is drawn too, by "proximal", from a prior that is flat in its logarithm.
         bias_scale : float, default=5.0
             Standard deviation of the prior of free biases of hidden units, which have none of their own.
         thin : int, default=None
@@ -56,6 +58,8 @@ class PosteriorMixin:
             Second derivatives of "laplace": all, their diagonal with the largest bends beside it or without,
             or those of the last block, whose weights alone vary; "auto" is all up to 5000 live weights, then
             "low_rank".
+        vary : {"all", "last_block"}, default="all"
+            Which weights are drawn: those of all blocks, or of the last one alone, the others as in the fit.
         random_state : int, RandomState or None, default=None
             Seed.
         verbose : int, default=0
@@ -86,6 +90,7 @@ class PosteriorMixin:
                 bias_scale=bias_scale,
                 thin=thin,
                 curvature=curvature,
+                vary=vary,
                 input_names=names,
                 verbose=verbose,
             )

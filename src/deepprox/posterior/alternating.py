@@ -90,22 +90,26 @@ class Alternating:
     def _advance(self, adapting: bool) -> Record:
         out, accepted = [], []
         for _ in range(CHUNK):
-            self.key, key = jax.random.split(self.key)
-            whole, self.tuning.adaptation, F, acceptance = hidden_steps(
-                self.hidden,
-                self.whole,
-                self.tuning.adaptation,
-                key,
-                self.tuning.root,
-                self.tuning.envelope,
-                np.asarray(adapting),
-                self.thin,
-            )
-            self.whole = np.array(whole)
-            for chain, reads in enumerate(np.asarray(F)):
-                self.gibbs.F = reads[self.counts]
-                last = self.whole[chain, self.first :].reshape(self.gibbs.rate.shape)
-                self.whole[chain, self.first :] = self.gibbs.sweep(last, self.gibbs.rngs[chain]).ravel()
+            accepted.append(self.round(adapting))
             out.append(self.whole[:, self.places])
-            accepted.append(np.asarray(acceptance))
         return {"w": np.stack(out, 1), "acceptance": np.stack(accepted, 1)}
+
+    def round(self, adapting: bool) -> np.ndarray:
+        """The hidden blocks of every chain and then its last one; the acceptance of the former."""
+        self.key, key = jax.random.split(self.key)
+        whole, self.tuning.adaptation, F, acceptance = hidden_steps(
+            self.hidden,
+            self.whole,
+            self.tuning.adaptation,
+            key,
+            self.tuning.root,
+            self.tuning.envelope,
+            np.asarray(adapting),
+            self.thin,
+        )
+        self.whole = np.array(whole)
+        for chain, reads in enumerate(np.asarray(F)):
+            self.gibbs.F = reads[self.counts]
+            last = self.whole[chain, self.first :].reshape(self.gibbs.rate.shape)
+            self.whole[chain, self.first :] = self.gibbs.sweep(last, self.gibbs.rngs[chain]).ravel()
+        return np.asarray(acceptance)

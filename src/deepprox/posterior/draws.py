@@ -87,7 +87,8 @@ class Draws:
     method : str
         How they were drawn.
     network, loss, sigma
-        The model: with squared loss ``sigma`` is its standard deviation, else None.
+        The model: with squared loss ``sigma`` is its standard deviation, a number or one for every draw of
+        every chain; else None.
     points, y : ndarray
         Some observations of the fit, inputs on the scale of the fit: function values are judged there.
     statistics : dict of ndarray of shape (n_chains, n_draws)
@@ -113,7 +114,7 @@ class Draws:
     loss: Loss
     points: np.ndarray
     y: np.ndarray
-    sigma: float | None = None
+    sigma: Any = None
     statistics: dict[str, np.ndarray] = field(default_factory=dict)
     input_names: Sequence[str] = ()
     seconds: float = 0.0
@@ -162,8 +163,14 @@ class Draws:
     def responses(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A new response of every draw at every row: (draws, rows, columns)."""
         means = self.outputs(X, as_mean=True)
-        count = np.full((means.shape[0] * means.shape[1], 1), 1.0 if self.sigma is None else self.sigma**-2)
+        precisions = np.ravel(1.0 if self.sigma is None else self.sigma) ** -2.0
+        count = np.broadcast_to(precisions[:, None], means.shape[:2]).reshape(-1, 1)
         return self.loss.draw(rng, means.reshape(-1, means.shape[2]), count).reshape(means.shape)
+
+    @property
+    def draws_sigma(self) -> bool:
+        """Whether ``sigma`` was drawn with the weights."""
+        return np.ndim(self.sigma) > 0
 
     @property
     def eta(self) -> np.ndarray:
@@ -185,9 +192,15 @@ class Draws:
         return np.linalg.norm(first, axis=1)
 
     def diagnostics(self) -> dict[str, Diagnostics]:
-        """``"function"`` for function values at ``points``, then ``"W1"``, ``"W2"``, ... for the blocks."""
+        """``"function"`` for function values at ``points``, then ``"W1"``, ``"W2"``, ... for the blocks.
+
+        Where ``sigma`` was drawn it is the last of the function values: predictions need both.
+        """
         if "diagnostics" not in self._known:
-            found = {"function": Diagnostics.of(self.function_values)}
+            values = self.function_values.reshape(self.n_chains, self.n_draws, -1)
+            if self.draws_sigma:
+                values = np.concatenate([values, self.sigma[..., None]], axis=2)
+            found = {"function": Diagnostics.of(values)}
             found |= {f"W{l + 1}": Diagnostics.of(w) for l, w in enumerate(self.W)}
             self._known["diagnostics"] = found
         return self._known["diagnostics"]
@@ -241,10 +254,12 @@ class Draws:
         units = [f"unit{l}" for l in range(1, len(self.W))] + ["output"]
         reads = ["input", *(f"read{l}" for l in range(1, len(self.W)))]
         dims = {f"W{l + 1}": [units[l], reads[l]] for l in range(len(self.W))}
+        if self.draws_sigma:
+            variables["sigma"] = self.sigma
         groups = {"posterior": variables}
         if self.statistics:
             groups["sample_stats"] = {names.get(k, k): v for k, v in self.statistics.items()}
-        coords = {"input": ["bias", *self.input_names]}
+        coords = {"input": ["bias", *self._names()]}
         return from_dict(groups, dims=dims | {"eta": ["point", "output"]}, coords=coords)
 
     def summary(self, level: float = 0.9) -> Report:
@@ -262,9 +277,9 @@ class Draws:
         """
         need_level(level)
         detail = self._weight_table(level) if len(self.W) == 1 else self._input_table(level)
-        return Report((Table(self._rows(), title=f"Posterior by {self.method}"), detail))
+        return Report((Table(self._rows(level), title=f"Posterior by {self.method}"), detail))
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def _rows(self, level: float) -> list[tuple[str, str]]:
         said = {
             name: f"R-hat {rhat:.3f} at most, effective draws at least {bulk:.0f} (bulk), {tail:.0f} (tails)"
             for name, (rhat, bulk, tail) in self.worst().items()
@@ -281,10 +296,16 @@ class Draws:
         if "diverging" in self.statistics:
             rows.append(("divergences", f"{int(self.statistics['diverging'].sum())}"))
         if self.sigma is not None:
-            rows.append(("sigma", f"{self.sigma:.4g}, taken as known"))
+            rows.append(("sigma", self._said_of_sigma(level)))
         evidence = "" if self.log_evidence is None else f"{self.log_evidence:.6g}, "
         rows.append(("log evidence", evidence + self.evidence_message))
         return [*rows, ("seconds", f"{self.seconds:.2f}")]
+
+    def _said_of_sigma(self, level: float) -> str:
+        if not self.draws_sigma:
+            return f"{self.sigma:.4g}, taken as known"
+        low, high = np.quantile(self.sigma, [(1 - level) / 2, (1 + level) / 2])
+        return f"{self.sigma.mean():.4g}, {level:.0%} between {low:.4g} and {high:.4g}"
 
     def _names(self) -> list[str]:
         return list(self.input_names) or [f"x{j}" for j in range(self.W[0].shape[-1] - 1)]

@@ -1,20 +1,24 @@
 """The no-U-turn sampler (Hoffman and Gelman 2014), by NumPyro, for priors with a derivative.
 
-NumPyro adapts the step and the mass matrix of every chain by itself, in the windows of Stan. A kink at
+NumPyro adapts the step and the mass matrix of every chain by itself, in the windows of Stan; the matrix is
+full for one block where the warm-up has draws enough to know it, and diagonal otherwise. A kink at
 zero, as that of the lasso, is no obstacle: the density has a gradient almost everywhere, and the Metropolis
 weights of the trajectories use its values. What jumps or is bounded is one.
 """
 
+from functools import partial
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from deepprox.posterior.chains import CHUNK, Record
 from deepprox.posterior.propriety import probe_penalties
 from deepprox.posterior.target import Target
 
-DENSE = 200  # weights up to which all correlations are followed
+PER_WEIGHT = 5  # warm-up draws for each weight of one block from which all correlations are followed
 JUMP = 1e-4  # rise of the log prior over a weight of 1e-12 that is no slope
 
 
@@ -43,30 +47,49 @@ def need(target: Target) -> None:
         ) from error
 
 
+def _kernel(target: Target, n_warmup: int) -> Any:
+    from numpyro.infer import NUTS as Kernel
+
+    # in a deeper network correlations change from place to place, and variances alone do as well
+    dense = len(target.shapes) == 1 and PER_WEIGHT * target.places.shape[0] <= n_warmup
+    return Kernel(potential_fn=lambda w: -target.log_density(w), dense_mass=dense)
+
+
+@partial(jax.jit, static_argnames="n_warmup")
+def begin(target: Target, starts: Array, keys: Array, n_warmup: int) -> Any:
+    """NumPyro's state of all chains at their starts."""
+    return _kernel(target, n_warmup).init(keys, n_warmup, starts, (), {})
+
+
+@partial(jax.jit, static_argnames="n_warmup")
+def chunk(target: Target, state: Any, n_warmup: int) -> tuple[Any, dict[str, Array]]:
+    """``CHUNK`` draws of all chains."""
+    kernel = _kernel(target, n_warmup)
+    # a kernel learns its warm-up where it begins; the state that this makes is not used, nor computed
+    kernel.init(state.rng_key, n_warmup, state.z, (), {})
+
+    def one(state: Any, _: None) -> tuple[Any, dict[str, Array]]:
+        state = kernel.sample(state, (), {})  # of all chains
+        seen = {
+            "w": state.z,
+            "log_density": -state.potential_energy,
+            "acceptance": state.accept_prob,
+            "diverging": state.diverging,
+            "n_steps": state.num_steps,
+        }
+        return state, seen
+
+    return lax.scan(one, state, None, length=CHUNK)
+
+
 class NUTS:
     """Chains of NumPyro's sampler that start at the rows of ``starts``."""
 
     def __init__(self, target: Target, starts: np.ndarray, seed: int, n_warmup: int) -> None:
-        from numpyro.infer import NUTS as Kernel
-
-        kernel = Kernel(potential_fn=lambda w: -target.log_density(w), dense_mass=starts.shape[1] <= DENSE)
         keys = jax.random.split(jax.random.PRNGKey(seed), len(starts))
         # the warm-up is made in whole chunks
-        n_warmup = -(-n_warmup // CHUNK) * CHUNK
-        self.state = kernel.init(keys, n_warmup, jnp.asarray(starts), (), {})
-
-        def one(state, _):
-            state = kernel.sample(state, (), {})  # of all chains
-            seen = {
-                "w": state.z,
-                "log_density": -state.potential_energy,
-                "acceptance": state.accept_prob,
-                "diverging": state.diverging,
-                "n_steps": state.num_steps,
-            }
-            return state, seen
-
-        self._chunk = jax.jit(lambda state: lax.scan(one, state, None, length=CHUNK))
+        self.target, self.n_warmup = target, -(-n_warmup // CHUNK) * CHUNK
+        self.state = begin(target, jnp.asarray(starts), keys, self.n_warmup)
 
     def warm_up(self, done: int, total: int) -> None:
         """A chunk; NumPyro knows by itself how far the adaptation is."""
@@ -74,5 +97,5 @@ class NUTS:
 
     def draw(self) -> Record:
         """The next chunk."""
-        self.state, seen = self._chunk(self.state)
+        self.state, seen = chunk(self.target, self.state, self.n_warmup)
         return {name: np.asarray(values).swapaxes(0, 1) for name, values in seen.items()}

@@ -39,8 +39,9 @@ def _log_density(ax: Any, draws: Any) -> None:
 
 def _worst_value(draws: Any) -> np.ndarray:
     """The function value on which the chains agree least."""
-    rhat = draws.diagnostics()["function"].rhat
-    return draws.function_values.reshape(*draws.function_values.shape[:2], -1)[:, :, np.nanargmax(rhat)]
+    values = draws.function_values.reshape(draws.n_chains, draws.n_draws, -1)
+    rhat = draws.diagnostics()["function"].rhat[: values.shape[2]]  # sigma may come after them
+    return values[:, :, np.nanargmax(rhat)]
 
 
 def _function_trace(ax: Any, draws: Any) -> None:

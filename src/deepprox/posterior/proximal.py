@@ -34,8 +34,10 @@ from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.hessian import hessian, loss_hessian
 from deepprox.joining.kinks import no_slopes
 from deepprox.posterior.chains import CHUNK, Record
+from deepprox.posterior.noise import draw_scale
 from deepprox.posterior.target import Target
 from deepprox.statistics.curvature import diagonal, responses
+from deepprox.struct import replace
 
 DENSE, DENSE_ONE = 200, 1000  # weights up to which all correlations are followed; of one block
 THIN, THIN_DEEP = 5, 20  # steps for each draw that is kept, of one block and of more
@@ -45,11 +47,12 @@ NUDGE = 1e-3  # the weight at which the pull of the penalty is felt
 
 
 class Position(NamedTuple):
-    """Where a chain is: its weights, their log density and drift."""
+    """Where a chain is: its weights, their log density and drift, and the scale of the target there."""
 
     w: Array
     log_density: Array
     drift: Array
+    scale: Array
 
 
 class Adaptation(NamedTuple):
@@ -64,7 +67,8 @@ class Adaptation(NamedTuple):
     @classmethod
     def begin(cls, step: float) -> "Adaptation":
         """From a first guess, which is a tenth of the centre of the search, as in Stan."""
-        return cls(*(jnp.asarray(x) for x in (np.log(step), np.log(step), 0.0, np.log(10 * step), 0.0)))
+        # NumPy's numbers: a Python number is of a weaker type, and the next chunk would be compiled anew
+        return cls(*map(jnp.asarray, np.array([np.log(step), np.log(step), 0.0, np.log(10 * step), 0.0])))
 
     def after(self, acceptance: Array, wanted: Array) -> "Adaptation":
         """One step on: towards longer steps where more was accepted than wanted."""
@@ -83,7 +87,8 @@ def look(target: Target, w: Array, envelope: Array) -> Position:
     value, gradient = jax.value_and_grad(target.smooth)(w)
     log_density = -(value + target.penalty(w))
     drift = gradient + (w - target.prox(w, envelope)) / envelope
-    return Position(w, jnp.where(jnp.isnan(log_density), -jnp.inf, log_density), drift)
+    log_density = jnp.where(jnp.isnan(log_density), -jnp.inf, log_density)
+    return Position(w, log_density, drift, jnp.asarray(target.scale))
 
 
 def times(root: Array, v: Array, transposed: bool = False) -> Array:
@@ -128,25 +133,37 @@ def chunk(
     def one(carry: Any, key: Array) -> tuple[Any, Array]:
         at, adaptation = carry
         step = jnp.exp(jnp.where(adapting, adaptation.log_step, adaptation.average))
-        moves = jax.vmap(lambda at, key: move(target, at, key, step, root, envelope, adjust))
-        at, probability = moves(at, jax.random.split(key, n_chains))
+        at, probability = jax.vmap(
+            lambda at, key: move(replace(target, scale=at.scale), at, key, step, root, envelope, adjust)
+        )(at, jax.random.split(key, n_chains))
         after = adaptation.after(probability.mean(), wanted)
         adaptation = jax.tree.map(lambda new, old: jnp.where(adapting, new, old), after, adaptation)
         return (at, adaptation), probability
 
+    def sigma_step(at: Position, key: Array) -> Position:
+        return look(replace(target, scale=draw_scale(target, at.w, key)), at.w, envelope)
+
     def draw(carry: Any, key: Array) -> tuple[Any, dict[str, Array]]:
-        carry, probability = lax.scan(one, carry, jax.random.split(key, thin))
-        seen = {"w": carry[0].w, "log_density": carry[0].log_density, "acceptance": probability.mean(0)}
-        return carry, seen
+        (at, adaptation), probability = lax.scan(one, carry, jax.random.split(key, thin))
+        seen = {"acceptance": probability.mean(0)}
+        if target.noise is not None:
+            at = jax.vmap(sigma_step)(at, jax.random.split(jax.random.fold_in(key, thin), n_chains))
+            seen["sigma"] = jnp.sqrt(target.n / at.scale)
+        return (at, adaptation), seen | {"w": at.w, "log_density": joint_log_density(target, at)}
 
     carry, seen = lax.scan(draw, (at, adaptation), jax.random.split(key, CHUNK))
     return *carry, jax.tree.map(lambda a: a.swapaxes(0, 1), seen)
 
 
+def joint_log_density(target: Target, at: Position) -> Array:
+    """Of the weights, and of the logarithm of sigma where it is drawn."""
+    return at.log_density if target.noise is None else at.log_density + target.noise * jnp.log(at.scale)
+
+
 @jax.jit
-def looks(target: Target, W: Array, envelope: Array) -> Position:
-    """The positions of all chains."""
-    return jax.vmap(lambda w: look(target, w, envelope))(W)
+def looks(target: Target, W: Array, scale: Array, envelope: Array) -> Position:
+    """The positions of all chains, each at its scale."""
+    return jax.vmap(lambda w, scale: look(replace(target, scale=scale), w, envelope))(W, scale)
 
 
 class Tuning:
@@ -189,12 +206,13 @@ class ProximalLangevin:
         self.thin = thin or (THIN if len(target.shapes) == 1 else THIN_DEEP)
         self.key = jax.random.key(seed)
         self.tuning = Tuning(covariance)
-        self.at = looks(target, jnp.asarray(starts), self.tuning.envelope)
+        scales = np.full(len(starts), target.scale)
+        self.at = looks(target, jnp.asarray(starts), scales, self.tuning.envelope)
 
     def warm_up(self, done: int, total: int) -> None:
         """A chunk, and what is learnt from it."""
         if self.tuning.learn(self._advance(adapting=True)["w"], done, total):
-            self.at = looks(self.target, self.at.w, self.tuning.envelope)
+            self.at = looks(self.target, self.at.w, self.at.scale, self.tuning.envelope)
 
     def draw(self) -> Record:
         """A chunk at the step that was found."""

@@ -14,12 +14,15 @@ from deepprox.posterior.alternating import Alternating
 from deepprox.posterior.chains import Record, Sampler, collect
 from deepprox.posterior.draws import Draws
 from deepprox.posterior.laplace import laplace
+from deepprox.posterior.noise import with_noise
 from deepprox.posterior.proximal import ProximalLangevin, first_covariance, spread_starts
 from deepprox.posterior.target import BIAS_SCALE, Target, pose
-from deepprox.problem import Problem, Weights
+from deepprox.problem import Network, Problem, Weights
 from deepprox.solve import Options, in_dtype, initial, solve
+from deepprox.struct import replace
 
 METHODS = ("auto", "proximal", "proximal-unadjusted", "nuts", "polya-gamma", "laplace")
+VARY = ("all", "last_block")
 POINTS = 100  # observations at which function values are followed
 SEARCH = 300  # iterations, at most, towards another mode for another chain
 
@@ -34,16 +37,19 @@ def sample_posterior(
     n_draws: int = 1000,
     n_warmup: int = 1000,
     seed: int = 0,
-    sigma: float | None = None,
+    sigma: Any = None,
     bias_scale: float = BIAS_SCALE,
     thin: int | None = None,
     curvature: str = "auto",
+    vary: str = "all",
     input_names: Sequence[str] = (),
     verbose: int = 0,
 ) -> Draws:
     """Draws around the fit ``W``; parameters as in ``sample_posterior`` of the estimators."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    if vary not in VARY:
+        raise ValueError(f"vary must be one of {', '.join(VARY)}, got {vary!r}.")
     _whole("n_chains", n_chains, 1)
     _whole("n_draws", n_draws, 4)
     _whole("n_warmup", n_warmup, 0)
@@ -51,22 +57,33 @@ def sample_posterior(
     began = time.perf_counter()
     facts: dict[str, Any] = {}
     problem, W = in_dtype(jax.tree.map(np.asarray, (problem, W)), np.float64)
+    whole, fixed = problem, W[:-1] if vary == "last_block" else ()
+    if fixed:
+        problem, W = last_block(problem, W)
+    sampled = isinstance(sigma, str) and sigma == "sampled" and problem.loss.free_scale
+    if sampled and method not in ("auto", "proximal", "proximal-unadjusted"):
+        raise ValueError(
+            f"sigma='sampled' is for method='proximal', got {method!r}: give sigma or change it."
+        )
     if method == "laplace":
         found = laplace(problem, W, n, sigma, bias_scale, curvature)
         target, record, complete = found.target, found.draw(n_chains, n_draws, seed), True
-        mode = _weights(target, {"w": found.mode[None, None]})
+        mode = _weights(target, {"w": found.mode[None, None]}, fixed)
         facts = {"mode": tuple(w[0, 0] for w in mode), "log_evidence": found.log_evidence}
         facts["evidence_message"] = found.message
     else:
-        target = pose(problem, W, n, sigma, bias_scale)
-        method = choose(target) if method == "auto" else method
+        target = pose(problem, W, n, 1.0 if sampled else sigma, bias_scale)
+        if method == "auto":
+            method = "proximal" if sampled else choose(target)
+        target = with_noise(target) if sampled else target
         sampler = _sampler(method, target, W, n_chains, n_warmup, seed, thin)
         record, complete = collect(sampler, n_warmup, n_draws, verbose)
-    points, y = _points(problem)
+        sigma = record.pop("sigma") if sampled else sigma
+    points, y = _points(whole)
     return Draws(
-        W=_weights(target, record),
+        W=_weights(target, record, fixed),
         method=method,
-        network=problem.network,
+        network=whole.network,
         loss=problem.loss,
         points=points,
         y=y,
@@ -84,12 +101,18 @@ def _whole(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
 
 
+def last_block(problem: Problem, W: Weights) -> tuple[Problem, Weights]:
+    """The last block as a model of its own, whose inputs are what it reads at the fit, and its weights."""
+    Z = problem.network.forward(W, problem.X)
+    reads = np.asarray(problem.reads(Z)[-1])
+    return replace(problem, network=Network(problem.network.blocks[-1:]), X=reads), W[-1:]
+
+
 def choose(target: Target) -> str:
-    """Gibbs where it is exact, NUTS for one block whose prior has a gradient, else proximal Langevin."""
-    one_block = len(target.shapes) == 1
-    if one_block and polya_gamma.suits(target) and find_spec("polyagamma"):
+    """Gibbs for one block where it can, else NUTS where the prior has a gradient, else proximal Langevin."""
+    if len(target.shapes) == 1 and polya_gamma.suits(target) and find_spec("polyagamma"):
         return "polya-gamma"
-    return "nuts" if one_block and nuts.suits(target) and find_spec("numpyro") else "proximal"
+    return "nuts" if nuts.suits(target) and find_spec("numpyro") else "proximal"
 
 
 def _sampler(
@@ -125,11 +148,12 @@ def _points(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(problem.X)[some], np.asarray(problem.y)[some]
 
 
-def _weights(target: Target, record: Record) -> tuple[np.ndarray, ...]:
-    """Draws of the weights of every block."""
+def _weights(target: Target, record: Record, fixed: Weights) -> tuple[np.ndarray, ...]:
+    """Draws of the weights of every block, the first ones where they are ``fixed``."""
     w = record["w"]
     whole = np.broadcast_to(np.asarray(target.at), (*w.shape[:2], len(target.at))).copy()
     whole[:, :, np.asarray(target.places)] = w
     ends = np.cumsum([a * b for a, b in target.shapes])
     parts = np.split(whole, ends[:-1], axis=2)
-    return tuple(part.reshape(*w.shape[:2], *shape) for part, shape in zip(parts, target.shapes))
+    drawn = (part.reshape(*w.shape[:2], *shape) for part, shape in zip(parts, target.shapes))
+    return *(np.broadcast_to(each, (*w.shape[:2], *each.shape)) for each in fixed), *drawn

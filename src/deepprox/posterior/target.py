@@ -22,6 +22,7 @@ needs second derivatives, stays on the live weights, where there are some.
 """
 
 import math
+from numbers import Real
 from typing import Any
 
 import jax
@@ -50,6 +51,7 @@ class Target:
     at: Any
     places: Any
     shapes: tuple[tuple[int, int], ...] = static()
+    noise: Any = None  # where sigma is drawn: the shape of its inverse gamma distribution
 
     def whole(self, w: Array) -> Array:
         """The vector of all weights."""
@@ -147,9 +149,10 @@ def _variance(problem: Problem, sigma: float | None) -> float:
                 f"follows from its mean."
             )
         return 1.0
-    if sigma is None or not 0 < float(sigma) < math.inf:
+    if not isinstance(sigma, Real) or not 0 < float(sigma) < math.inf:
         raise ValueError(
-            f"Squared loss leaves the variance open: sigma must be a positive number, got {sigma!r}."
+            f"Squared loss leaves the variance open: sigma must be a positive number, or 'sampled' "
+            f"with method='proximal', got {sigma!r}."
         )
     return float(sigma) ** 2
 
