@@ -103,8 +103,9 @@ def test_polya_gamma_against_quadrature(penalty):
     agrees(draws.W[0][:, :, 0], truth)
 
 
-def test_nuts_says_which_priors_it_cannot_sample():
-    posed = problem(Logistic(), NonNegative(), X, Y)
+@pytest.mark.parametrize("penalty", [NonNegative(), Bridge(0.1)])
+def test_nuts_says_which_priors_it_cannot_sample(penalty):
+    posed = problem(Logistic(), penalty, X, Y)
     assert not nuts.suits(pose(posed, zeros(posed), 16))
     with pytest.raises(ValueError, match="use method='proximal'"):
         sample_posterior(posed, zeros(posed), 16, method="nuts", n_draws=10)

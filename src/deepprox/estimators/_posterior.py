@@ -74,6 +74,11 @@ class PosteriorMixin:
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         if sigma is None and self._loss.free_scale:
             sigma = sure(self._likelihood(), self.degrees_of_freedom(random_state=0)).sigma  # type: ignore[attr-defined]
+            if not sigma > 0:
+                raise ValueError(
+                    "sigma cannot be estimated, since the minimum is not strict or leaves no errors: give "
+                    "sigma, or sigma='sampled' with method='proximal'."
+                )
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self._W[0].shape[1] - 1)])
         keep_programs()
         with precision(np.float64):

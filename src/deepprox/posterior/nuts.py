@@ -20,24 +20,28 @@ from deepprox.posterior.target import Target
 
 PER_WEIGHT = 5  # warm-up draws for each weight of one block from which all correlations are followed
 JUMP = 1e-4  # rise of the log prior over a weight of 1e-12 that is no slope
+STEEPER = 10  # times the slope up to 1e-8, up to 1e-12: a slope without bound
 
 
 def suits(target: Target) -> bool:
-    """Whether the prior is finite, without a jump, and has its kinks at zero only."""
+    """Whether the prior is finite, without a jump, and has its kinks at zero only, of bounded slope."""
     network = target.problem.network
     if not network.smooth:
         return False
-    near = probe_penalties(network, target.shapes, 1e-12)[:, np.asarray(target.places)]
-    far = probe_penalties(network, target.shapes, 1.0)[:, np.asarray(target.places)]
-    return bool(np.isfinite(far).all() and (float(target.scale) * near < JUMP).all())
+    near, by, far = (
+        probe_penalties(network, target.shapes, size)[:, np.asarray(target.places)]
+        for size in (1e-12, 1e-8, 1.0)
+    )
+    continuous = np.isfinite(far).all() and (float(target.scale) * near < JUMP).all()
+    return bool(continuous and (near / 1e-12 <= STEEPER * by / 1e-8).all())
 
 
 def need(target: Target) -> None:
     """Complain where NUTS cannot sample the target, or is not installed."""
     if not suits(target):
         raise ValueError(
-            "method='nuts' follows gradients, and this penalty jumps, is bounded or has kinks away from "
-            "zero: use method='proximal'."
+            "method='nuts' follows gradients, and this penalty jumps, is bounded, has kinks away from zero "
+            "or no bound on its slope there: use method='proximal'."
         )
     try:
         import numpyro  # noqa: F401
