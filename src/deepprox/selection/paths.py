@@ -273,7 +273,8 @@ def path(
     Returns
     -------
     path : Path
-        Interrupted by Ctrl-C, it holds what is done.
+        Interrupted by Ctrl-C, it holds what is done. With ``checkpoint`` every solution is kept in that
+        folder, and with ``resume`` a path goes on after those that it has there.
     """
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be 'up' or 'both', got {direction!r}.")
@@ -294,8 +295,8 @@ def path(
     counted = isinstance(given, int)
     way = Way(counted, spacing == "inputs", direction == "both", bool(relax), max_iter)
     show = estimator.verbose if verbose is None else verbose
-    with along("path", show) as told:
-        grid = problem.grid(given, check_eps(eps)) if isinstance(given, int) else given
+    grid = problem.grid(given, check_eps(eps)) if isinstance(given, int) else given
+    with along("path", show) as told, problem.keeping(grid, way) as problem.stages:
         walked = walk(problem, list(map(float, grid)), way, told)
     return Path(problem, walked, (X, y, sample_weight), None if validation is None else tuple(validation))
 

@@ -117,6 +117,8 @@ def stability_selection(
         raise ValueError(f"n_pairs must be a whole number of at least 1, got {n_pairs!r}.")
     if not 0.5 < threshold <= 1:
         raise ValueError(f"threshold must be above 0.5 and at most 1, got {threshold!r}.")
+    if estimator.checkpoint is not None:
+        raise ValueError("stability_selection fits many halves and keeps no checkpoint: set checkpoint=None.")
     grid = None if alphas is None else strengths(alphas)
     if isinstance(grid, int):
         raise ValueError("alphas must be the strengths themselves, the same on every half: path(...).alphas.")

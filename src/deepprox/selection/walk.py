@@ -5,11 +5,15 @@ penalty is weak, and follows that solution until nothing is left of it.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from deepprox.diary import Stages
 from deepprox.estimators._base import Posed
+from deepprox.estimators._checkpoint import checkpointing
 from deepprox.joining.live import live_widths
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
@@ -26,7 +30,7 @@ class Walk:
     """The problem of one estimator and one data set at any strength."""
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
-        self.model = model
+        self.model, self.stages = model, Stages()
         self.widths: tuple[int, ...] = ()
         inputs, Y, weight = model._read(X, y, sample_weight)
         self.dtype = inputs.dtype
@@ -35,6 +39,12 @@ class Walk:
             self.base = model._pose(inputs, Y, weight)
         if self.base.problem.allsum.world > 1:
             raise ValueError("A path needs all observations in one process: fit one strength at a time.")
+
+    def keeping(self, grid: np.ndarray, way: "Way") -> AbstractContextManager[Stages]:
+        """The solutions of a walk in the folder of the estimator's checkpoints, if it has one."""
+        model, told = self.model, np.array([float(value or 0) for value in way])
+        settings = model.get_params(deep=False)
+        return checkpointing(model.checkpoint, model.resume, self.base.problem, settings, (grid, told))
 
     def posed(self, alpha: float, inputs: np.ndarray | None = None) -> Posed:
         """The problem at this strength, and on these inputs alone where they are given."""
@@ -53,7 +63,8 @@ class Walk:
             W = (W[0] * np.concatenate([[True], inputs]).astype(self.dtype), *W[1:])
         with precision(self.dtype):
             posed = self.posed(alpha, inputs)
-            found = self.model._solve(posed, W=W, memory=memory, widths=self.widths, **changes)
+            solve = partial(self.model._solve, posed, W=W, memory=memory, widths=self.widths, **changes)
+            found = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
         self.widths = self.widths or live_widths(found.live)
         return found
