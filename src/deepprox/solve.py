@@ -239,7 +239,7 @@ def n_weights_of(W: Weights) -> int:
 class After(NamedTuple):
     """Where the split phase ended: weights, which starts met the residual tolerances, and all variables.
 
-    The last are kept only where nothing comes after.
+    The last are kept where nothing comes after, by one process for itself.
     """
 
     W: list[Weights]
@@ -287,7 +287,8 @@ def split(
             break
         stages.reached(tuple(state), settled, k + 1)
     W = unstack(tuple(jax.tree.leaves(state.W)), lanes)
-    return After(W, settled, None if options.join else jax.tree.map(np.asarray, state))
+    gone = options.join or problem.allsum.world > 1  # of no use, or a part of it elsewhere
+    return After(W, settled, None if gone else jax.tree.map(np.asarray, state))
 
 
 def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> list[Weights]:
