@@ -16,7 +16,7 @@ LAYERS = [
     {"blocks"},
     {"problem"},
     {"splitting", "joining"},
-    {"solve"},
+    {"solve", "moving"},
     {"statistics"},
     {"pruned"},
     {"plotting", "saving", "tables", "export"},

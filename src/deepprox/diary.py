@@ -76,8 +76,9 @@ class Stages:
     """A run as a sequence of stages, each with a result; a run that was interrupted replays those it has.
 
     ``done`` holds result, chunks of the diary and seconds of every finished stage, ``begun`` those of the
-    stage that was interrupted, with the variables of its loop in place of a result. ``keep`` is called
-    whenever there is more to remember.
+    stage that was interrupted, with the variables of its loop in place of a result, ``within`` those of a
+    round of that loop that is long enough to be interrupted itself. ``keep`` is called whenever there is more
+    to remember.
     """
 
     def __init__(
@@ -85,8 +86,9 @@ class Stages:
         done: list | None = None,
         begun: tuple | None = None,
         keep: Callable[["Stages"], None] | None = None,
+        within: tuple | None = None,
     ) -> None:
-        self.done, self.begun, self.keep = done or [], begun, keep
+        self.done, self.begun, self.keep, self.within = done or [], begun, keep, within
         self.diary = Diary(1, None)
         self._next, self._first, self._since = 0, 0, time.perf_counter()
 
@@ -114,10 +116,21 @@ class Stages:
         """Another round of the loop of this stage is done, and goes on from these variables."""
         self._remember(self._page(variables))
 
+    def resumed_within(self, start: tuple) -> tuple:
+        """The variables with which a round begins: ``start``, or where it was interrupted."""
+        within, self.within = self.within, None
+        return start if within is None else within
+
+    def reached_within(self, *variables: Any) -> None:
+        """A round has come so far, and goes on from these variables."""
+        self.within = variables
+        if self.keep is not None:
+            self.keep(self)
+
     def _page(self, value: Any) -> tuple:
         return value, self.diary.written(self._first), time.perf_counter() - self._since
 
     def _remember(self, begun: tuple | None) -> None:
-        self.begun = begun
+        self.begun, self.within = begun, None
         if self.keep is not None:
             self.keep(self)

@@ -17,7 +17,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import deepprox
-from deepprox.dask import DeepClassifier, DeepRegressor, driver, estimators, meeting
+from deepprox.dask import DeepClassifier, DeepRegressor, driver, estimators, meeting, rank
 from deepprox.dask.meeting import Sum
 from deepprox.dask.pages import Pages
 from deepprox.dask.parts import deal, parts_of
@@ -343,7 +343,9 @@ def nanny_and_worker():
 
 
 @pytest.mark.slow
-def test_a_host_that_is_gone_leaves_its_rows_to_the_others(many, undisturbed, tmp_path):
+@pytest.mark.parametrize("who", [["nanny", "worker"], ["nanny"]], ids=["host", "nanny alone"])
+def test_a_host_that_is_gone_leaves_its_rows_to_the_others(many, undisturbed, tmp_path, who):
+    """A worker ends with its nanny, so that a lost nanny is a lost host."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard"]
     with (
         LocalCluster(n_workers=0, dashboard_address=":0", host="127.0.0.1") as cluster,
@@ -356,7 +358,7 @@ def test_a_host_that_is_gone_leaves_its_rows_to_the_others(many, undisturbed, tm
         def strike(event):
             if not struck:
                 struck.append(time.monotonic())
-                for pid in family:
+                for pid in family[: len(who)]:
                     os.kill(pid, signal.SIGKILL)
 
         try:
@@ -373,3 +375,52 @@ def test_a_host_that_is_gone_leaves_its_rows_to_the_others(many, undisturbed, tm
     assert struck and len(done.lost) == 1
     assert done.model.solution_.status == "converged" and done.model.solution_.certificate <= 1e-6
     np.testing.assert_allclose(done.model.objective_, undisturbed.objective_, rtol=0.05)
+
+
+DRIVER = """
+import sys
+from distributed import Client
+import deepprox
+from deepprox.dask import driver
+from deepprox.dask.parts import parts_of
+client = Client(sys.argv[1])
+client.subscribe_topic("rows", lambda event: print(event[1]["phase"], flush=True))
+model = deepprox.DeepRegressor((20, 20), alpha=1e-4, tol=1e-14, max_iter=10**6, random_state=0)
+driver.fit(client, model, parts_of(sys.argv[2], "y", None), "rows")
+"""
+
+
+def ranks_at_work():
+    """How many threads of this worker are in a fit."""
+    frames, count = [*sys._current_frames().values()], 0
+    for frame in frames:
+        while frame is not None:
+            count += frame.f_code is rank.run.__code__
+            frame = frame.f_back
+    return count
+
+
+@pytest.mark.slow
+def test_workers_are_free_soon_after_their_driver_is_gone(cluster, many, undisturbed, tmp_path):
+    for k in range(4):
+        many[k::4].to_parquet(tmp_path / f"{k}.parquet")
+    command = [sys.executable, "-c", DRIVER, cluster.scheduler_address, str(tmp_path)]
+    with Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        gone = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert gone.stdout.readline() == "split\n"
+            assert [*client.run(ranks_at_work).values()] == [1, 1]
+        finally:
+            began = time.monotonic()
+            gone.kill()
+            gone.communicate()
+        while any(client.run(ranks_at_work).values()):
+            assert time.monotonic() - began < 30
+            time.sleep(0.2)
+        model = DeepClassifier(**SETTINGS).fit(dd.from_pandas(many, npartitions=5), "y", client=client)
+        left = client.run_on_scheduler(
+            lambda dask_scheduler: [*dask_scheduler.plugins, *dask_scheduler.handlers]
+        )
+    assert_same(model, undisturbed)
+    assert not [name for name in left if name.startswith("deepprox")]

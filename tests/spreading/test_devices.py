@@ -69,7 +69,8 @@ Y = X[:, 0] > 0
 
 def test_one_device_is_a_fit_like_any_other():
     fits = [DeepRegressor((), alpha=0.1, devices=d).fit(X, X[:, 0]) for d in (None, 1, "all", jax.devices())]
-    assert len({fit.objective_ for fit in fits}) == 1
+    # the last bit depends on where the arrays lie in memory
+    np.testing.assert_allclose([fit.objective_ for fit in fits], fits[0].objective_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("devices", ["some", 0, len(jax.devices()) + 1, True, [1], {}])

@@ -1,6 +1,8 @@
 """A blocking function that adds what several processes send is enough to fit together."""
 
 import multiprocessing
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -79,6 +81,33 @@ def test_two_processes_and_a_driver_fit_as_one(n_starts):
     for a, b in zip(one[4], other[4], strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_allclose(one[1], whole.objective, rtol=1e-9)
+
+
+ONE_CORE = """
+import os, warnings
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+warnings.simplefilter("ignore")
+import numpy as np
+from deepprox import DeepRegressor
+from deepprox.spreading import Reducer
+X = np.random.default_rng(0).normal(size=(300, 100))
+sizes = []
+def reduce(arrays):
+    sizes.append(sum(a.nbytes for a in arrays))
+    return arrays
+for n_init in (1, 2):
+    model = DeepRegressor((50,), join=False, max_iter=10, n_init=n_init, devices=Reducer(reduce, 0, 1))
+    model.fit(X, X[:, 0])
+print(max(sizes))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="pins a process to a core")
+def test_large_sums_do_not_hang_on_one_core():
+    done = subprocess.run([sys.executable, "-c", ONE_CORE], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 2 * 100 * 2**10  # what XLA copies in another thread
 
 
 def test_segments_have_no_order():

@@ -11,7 +11,8 @@ import pytest
 from sklearn.linear_model import Lasso
 
 from deepprox import DeepClassifier, DeepRegressor
-from deepprox.estimators._standardize import scale_of
+from deepprox.estimators import _checkpoint
+from deepprox.estimators._standardize import Moments, scale_of
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import ravel
 from deepprox.joining.finish import look
@@ -20,7 +21,7 @@ from deepprox.runtime import precision
 from deepprox.spreading import program
 from deepprox.streaming import fit_stream, fitting
 from deepprox.streaming.passes import Passes
-from deepprox.streaming.spool import Labels, Moments, Sample
+from deepprox.streaming.spool import Labels, Sample
 from deepprox.struct import replace
 
 RNG = np.random.default_rng(0)
@@ -28,15 +29,15 @@ N = 1000
 X = RNG.normal([0, 5, 0], [1, 2, 1], size=(N, 3))
 Y = np.sin(X[:, 0]) + np.abs(X[:, 1] - 5) + 0.1 * RNG.normal(size=N)
 WEIGHT = RNG.integers(1, 4, N).astype(float)
+SMALL = {"CHUNK": 256, "SAMPLE": 300, "PROGRAMS": 0}
 TABLE = pd.DataFrame(X, columns=[*"abc"]).assign(y=Y, often=WEIGHT)
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Chunks and samples that are small enough for there to be many."""
-    monkeypatch.setattr(fitting, "CHUNK", 256)
-    monkeypatch.setattr(fitting, "SAMPLE", 300)
-    monkeypatch.setattr(fitting, "PROGRAMS", 0)
+    for name, value in SMALL.items():
+        monkeypatch.setattr(fitting, name, value)
 
 
 @pytest.fixture(scope="module")
@@ -154,15 +155,15 @@ def test_classes_that_come_late():
 
 
 def test_moments_are_those_of_all_rows():
-    moments = Moments(3)
+    moments = Moments.none(3)
     for some in np.array_split(np.arange(N), 7):
-        moments.add(X[some], WEIGHT[some])
+        moments = moments.added(X[some], WEIGHT[some])
     a, b = moments.scale(True, np.float64), scale_of(X, WEIGHT / WEIGHT.sum(), True)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
     np.testing.assert_allclose(a.spread, b.spread, rtol=1e-12)
-    constant = Moments(1)
+    constant = Moments.none(1)
     for _ in range(5):
-        constant.add(np.full((10, 1), 0.1), np.ones(10))
+        constant = constant.added(np.full((10, 1), 0.1), np.ones(10))
     assert constant.scale(True, np.float64).constant.all()
 
 
@@ -238,25 +239,101 @@ def test_strange_calls_get_one_sentence(tmp_path, monkeypatch, given, y, more, s
         fit_stream(DeepRegressor(()), given, y, **more)
 
 
-@pytest.mark.parametrize("settings", [{"checkpoint": "run"}, {"devices": "all"}, {"join": False}])
+@pytest.mark.parametrize("settings", [{"warm_start": True}, {"devices": "all"}, {"join": False}])
 def test_settings_that_cannot_be_are_told(settings):
     with pytest.raises(ValueError, match=f"A streamed fit needs {next(iter(settings))}="):
         fit_stream(DeepRegressor((), **settings), X, Y)
 
 
-SCRIPT = """
-import json, resource, sys
+class Killed(BaseException):
+    """What stands for a kill: nothing catches it."""
+
+
+def killed(monkeypatch, model, after, given=(X, Y)):
+    """Fit until so many checkpoints were written, then die; whether it died."""
+    keep, count = _checkpoint.Checkpoints.keep, [0]
+
+    def kill(self, stages):
+        keep(self, stages)
+        count[0] += 1
+        if count[0] == after:
+            self.written = self.number  # a kill writes no more
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_checkpoint, "SHARE", np.inf)  # after every pass, however long it takes
+        patch.setattr(_checkpoint.Checkpoints, "keep", kill)
+        try:
+            fit_stream(model, *given)
+        except Killed:
+            return True
+    return False
+
+
+def streaming(folder=None, **more):
+    return DeepRegressor((4,), link="tanh", alpha=0.01, checkpoint=folder, **{"random_state": 0} | more)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    patch = pytest.MonkeyPatch()
+    for name, value in SMALL.items():
+        patch.setattr(fitting, name, value)
+    model = fit_stream(streaming(), X, Y)
+    patch.undo()
+    return model
+
+
+@pytest.mark.parametrize("after", [1, 2, 5, 27, 31])
+def test_a_streamed_fit_goes_on_to_the_same_bits(monkeypatch, uninterrupted, tmp_path, after):
+    assert killed(monkeypatch, streaming(tmp_path), after)
+    monkeypatch.setattr(fitting, "SAMPLE", 310)  # what fits now is not what fitted then
+    model = fit_stream(streaming(tmp_path, resume=True), X, Y)
+    for a, b in zip(model._W, uninterrupted._W, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert model.objective_ == uninterrupted.objective_
+    columns = [name for name in model.history_ if name != "seconds"]
+    assert model.history_[columns].equals(uninterrupted.history_[columns])
+    if after == 31:
+        assert model.n_passes_ < uninterrupted.n_passes_
+
+
+def test_checkpoints_of_other_streams_are_refused(monkeypatch, tmp_path):
+    assert killed(monkeypatch, streaming(tmp_path, random_state=None), 3)
+    other = X.copy()
+    other[900:] += 1  # hardly in the sample
+    with pytest.raises(ValueError, match="it is of other data, other settings"):
+        fit_stream(streaming(tmp_path, random_state=None, resume=True), other, Y)
+    with pytest.raises(ValueError, match="it is of other data, other settings"):
+        fit_stream(streaming(tmp_path, random_state=None, resume=True, max_iter=99), X, Y)
+    monkeypatch.setattr(fitting, "SAMPLE", 200)
+    with pytest.raises(ValueError, match="This fit began with more memory"):
+        fit_stream(streaming(tmp_path, random_state=None, resume=True), X, Y)
+    monkeypatch.setattr(fitting, "SAMPLE", SMALL["SAMPLE"])
+    assert (
+        fit_stream(streaming(tmp_path, random_state=None, resume=True), X, Y).solution_.status == "converged"
+    )
+    (tmp_path / "stream.json").write_text("[300")
+    with pytest.raises(ValueError, match=r"stream.json is damaged"):
+        fit_stream(streaming(tmp_path, random_state=None, resume=True), X, Y)
+
+
+SCRIPT = r"""
+import json, re, sys
+from pathlib import Path
 import numpy as np
 from deepprox import DeepRegressor
 from deepprox.streaming import fit_stream
 model = DeepRegressor((10,), alpha=0.01, random_state=0)
 fit_stream(model, sys.argv[1], sys.argv[2], max_memory="1GB")
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+# not ru_maxrss, which begins with the memory of the process that started this one
+peak = int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
 print(json.dumps([peak, model.solution_.status, model._n]))
 """
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
 def test_memory_is_bounded(tmp_path):
     n, width = 1_000_000, 200  # 1.6 GB
     inputs = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, width))

@@ -160,6 +160,8 @@ class Seat:
         except OSError as error:  # this worker is leaving
             self.left = Lost(str(error))
             raise self.left from error
+        if answer is None:  # the meeting has left the scheduler
+            answer = {"refused": "The fit has ended."}
         if "sums" not in answer:
             self.left = Lost(answer["lost"]) if "lost" in answer else Refused(answer["refused"])
             raise self.left

@@ -14,6 +14,7 @@ import numpy as np
 from deepprox.diary import Stages
 from deepprox.joining.finish import Finish
 from deepprox.problem import Network, Problem
+from deepprox.solve import After
 from deepprox.splitting.state import State
 
 Rows = Callable[[np.ndarray], np.ndarray]  # from an array over observations to one over others
@@ -58,6 +59,8 @@ def _with_rows(pages: Pages, change: Rows) -> Pages:
     for result, *told in pages.done:
         if isinstance(result, Finish):
             result = result._replace(slopes=jax.tree.map(change, result.slopes))
+        if isinstance(result, After):
+            result = result._replace(state=None)  # for a fit that follows, and none does
         done.append((result, *told))
     if begun is not None and _is_split(begun):
         (variables, *more), *told = begun

@@ -18,9 +18,10 @@ from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._observations import counted, dense, merge
+from deepprox.estimators._partial import check_settings, learn, stream_of
 from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
-from deepprox.estimators._standardize import Scale, scale_of
+from deepprox.estimators._standardize import Moments, Scale, scale_of
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
 from deepprox.export import to_onnx
 from deepprox.joining.quasi_newton import Memory
@@ -114,6 +115,10 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         """The response as the loss takes it: one row for each observation."""
 
     @abstractmethod
+    def _encode_more(self, y: np.ndarray, new: bool) -> np.ndarray:
+        """The response of a batch as the loss takes it; of the first one of a stream, where it is new."""
+
+    @abstractmethod
     def _code(self, y: Any) -> np.ndarray:
         """New responses in the columns of a fitted model."""
 
@@ -150,6 +155,29 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
             warnings.warn(f"{type(self).__name__} {found.message}.", ConvergenceWarning, stacklevel=4)
         task.call_on_fit_task_end(**given, reconstruction_attributes={})
         return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """A batch of a stream; the first one makes the network, and the others must be like it."""
+        check_settings(self)
+        dtype, new = _resolve.resolve_dtype(self.dtype), not hasattr(self, "_W")
+        params = self.get_params(deep=False)
+        _resolve.resolve_settings(params)
+        formats = ["csr", "csc", "coo"]
+        X, y = validate_data(self, X, y, accept_sparse=formats, dtype=dtype, reset=new, **self._response)
+        X, weight = dense(X), counted(sample_weight, X)
+        Y = np.asarray(self._encode_more(y, new), dtype)
+        keep_programs()
+        with precision(dtype):
+            network = _resolve.resolve_network(params, X.shape[1], Y.shape[1], dtype)
+            loss = _resolve.resolve_loss(self.loss, self._losses, self.join, Y, weight, dtype)
+            loss = loss if new else self._loss  # a width that the first response set stays
+            moments, past = (Moments.none(X.shape[1]), None) if new else stream_of(self, network)
+            there = weight > 0
+            rows = Problem(network, loss, X[there], Y[there], weight[there])
+            found, problem, scale, stream = learn(self, rows, moments, past)
+            self._keep(found, Posed(problem, scale, None, stream[0][0]))
+        del self._seen  # it would be the last batch alone
+        self._stream = stream
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Valid inputs, responses as the loss takes them, and weights of the observations."""
@@ -241,7 +269,8 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         self._network, self._loss = jax.tree.map(np.asarray, (problem.network, problem.loss))
         self._history = found.history
         self._n = posed.n
-        self.__dict__.pop("_seen", None)
+        for old in ("_seen", "_stream"):
+            self.__dict__.pop(old, None)
         if problem.allsum.world == 1:  # else it would be a part of the data
             self._seen = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight))
         self._known: dict[str, dict] = {}  # statistics that were asked for: they outlive the data
@@ -462,6 +491,11 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         from deepprox.plotting import ConvergenceDisplay
 
         return ConvergenceDisplay.from_estimator(self, ax=ax)
+
+
+def fits_alone(model: Any) -> bool:
+    """Whether it is a plain estimator: those that choose a strength or fit by a cluster know no streams."""
+    return type(model).fit is DeepBase.fit
 
 
 def _finite(found: Solution, starts: list[Weights]) -> Solution:

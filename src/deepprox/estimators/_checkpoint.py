@@ -22,23 +22,40 @@ import numpy as np
 from deepprox import saving
 from deepprox.diary import Stages
 from deepprox.joining.finish import Finish, Step
+from deepprox.joining.live import Live
 from deepprox.joining.quasi_newton import Info, Memory, State
 from deepprox.problem import Problem
+from deepprox.solve import After, Solution
+from deepprox.splitting import state as splitting
 from deepprox.spreading import Spread
 
 SHARE = 0.1  # of its time that a fit may spend on checkpoints
 LIMIT = 2**42  # bytes of a file: its folder is the user's own
-RECORDS = {saving.name_of(cls): cls for cls in (Finish, Step, Info, Memory, State)}
+
+
+def state(**fields: Any) -> Any:
+    """A state of the split phase or of quasi-Newton steps, which have one name."""
+    return splitting.State(**fields) if "Z" in fields else State(**fields)
+
+
+RECORDS: dict[str, Any] = {
+    saving.name_of(cls): cls for cls in (After, Finish, Info, Live, Memory, Solution, Step)
+} | {"State": state}
 SETTINGS = ("splits", "join", "n_init", "max_iter", "tol", "warm_start", "random_state")
 
 
 @contextmanager
-def checkpointing(folder: Any, resume: bool, problem: Problem, settings: dict) -> Iterator[Stages]:
-    """The stages of a fit, kept in ``folder`` as it goes and when it is interrupted; None keeps nothing."""
+def checkpointing(
+    folder: Any, resume: bool, problem: Problem, settings: dict, more: tuple = ()
+) -> Iterator[Stages]:
+    """The stages of a fit, kept in ``folder`` as it goes and when it is interrupted; None keeps nothing.
+
+    ``more`` are numbers that tell the data apart, where the problem does not hold all of them.
+    """
     if folder is None:
         yield Stages()
         return
-    files = Checkpoints(Path(folder), problem.allsum, fingerprint(problem, settings))
+    files = Checkpoints(Path(folder), problem.allsum, fingerprint(problem, settings, more))
     stages = files.resume() if resume else Stages()
     stages.keep = files.keep
     with ending_orderly():
@@ -69,7 +86,7 @@ def ending_orderly() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def fingerprint(problem: Problem, settings: dict) -> str:
+def fingerprint(problem: Problem, settings: dict, more: tuple = ()) -> str:
     """A digest of the data, the network, the loss and the settings of a fit, and of how it is spread."""
     seed = settings["random_state"]
     told = {name: settings[name] for name in SETTINGS}
@@ -79,7 +96,7 @@ def fingerprint(problem: Problem, settings: dict) -> str:
     text = f"{version('deepprox')} {told} {structure} {spread.rank} {spread.world} {spread.parts}"
     digest = hashlib.sha256(text.encode())
     rho = settings["rho"] if not isinstance(settings["rho"], str) else ()
-    for leaf in jax.tree.leaves((problem.X, problem.y, problem.weight, words, rho)):
+    for leaf in jax.tree.leaves((problem.X, problem.y, problem.weight, words, rho, more)):
         array = np.ascontiguousarray(leaf)
         digest.update(f"{array.shape} {array.dtype}".encode())
         digest.update(array.view(np.uint8).data if array.ndim else array.tobytes())
@@ -95,13 +112,13 @@ class Checkpoints:
         self.newest = folder / f"checkpoint-{allsum.rank}-of-{allsum.world}.npz"
         self.before = self.newest.with_suffix(".previous.npz")
         self.number = self.written = 0
-        self._pages: tuple[list, tuple | None] = [], None
+        self._pages: tuple[list, tuple | None, tuple | None] = [], None, None
         self._last, self._cost = time.perf_counter(), 0.0
 
     def keep(self, stages: Stages) -> None:
         """Remember where the fit is; write it if that would not take too large a share of the time."""
         self.number += 1
-        self._pages = [*stages.done], stages.begun
+        self._pages = [*stages.done], stages.begun, stages.within
         due = time.perf_counter() - self._last >= self._cost / SHARE
         if self.allsum.first(due):  # all processes write, or none
             self.write()
@@ -130,7 +147,7 @@ class Checkpoints:
     def _archive(self) -> saving.Archive:
         arrays: list[np.ndarray] = []
         here = lambda leaf: self.allsum.rows(leaf) if isinstance(leaf, jax.Array) else leaf  # noqa: E731
-        done, begun = jax.tree.map(here, self._pages)
+        done, begun, within = jax.tree.map(here, self._pages)
         document = {
             "format": saving.FORMAT,
             "library": version("deepprox"),
@@ -138,6 +155,7 @@ class Checkpoints:
             "number": self.number,
             "done": saving.encode(done, arrays, "the checkpoint"),
             "begun": saving.encode(begun, arrays, "the checkpoint"),
+            "within": saving.encode(within, arrays, "the checkpoint"),
         }
         return saving.Archive(document, arrays)
 
@@ -174,13 +192,14 @@ class Checkpoints:
         number, digest = archive.document.get("number"), archive.document.get("fingerprint")
         if digest != self.digest:
             raise ValueError("it is of other data, other settings or another number of processes")
-        done, begun = (
+        done, begun, within = (
             saving.decode(archive.document.get(name), archive.arrays, RECORDS, _nothing)
-            for name in ("done", "begun")
+            for name in ("done", "begun", "within")
         )
-        if type(number) is not int or number < 1 or type(done) is not list or type(begun) not in PAGES:
+        pages = type(done) is list and type(begun) in PAGES and type(within) in PAGES
+        if type(number) is not int or number < 1 or not pages:
             raise ValueError("it is no checkpoint")
-        return number, Stages(done, begun)
+        return number, Stages(done, begun, within=within)
 
 
 PAGES = (tuple, type(None))

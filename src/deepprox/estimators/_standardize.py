@@ -1,6 +1,6 @@
 """Inputs on a common scale, and the weights of the first block on both scales."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,3 +40,36 @@ def scale_of(X: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Sprea
     rounding = allsum(len(X)) * np.finfo(X.dtype).eps
     constant = variance <= rounding * variance + (rounding * mean) ** 2
     return Scale(mean, np.where(constant, 1.0, np.sqrt(variance)), constant)
+
+
+class Moments(NamedTuple):
+    """Weighted means and sums of squares around them, merged batch by batch (Chan, Golub, LeVeque 1983)."""
+
+    n: int
+    weight: float
+    mean: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def none(cls, width: int) -> "Moments":
+        """Those of no rows."""
+        return cls(0, 0.0, np.zeros(width), np.zeros(width))
+
+    def added(self, X: np.ndarray, weight: np.ndarray) -> "Moments":
+        """Those with more rows."""
+        total = float(weight.sum())
+        if not total:
+            return self._replace(n=self.n + len(X))
+        both, mean = self.weight + total, weight @ X / total
+        apart = mean - self.mean
+        squares = self.squares + weight @ (X - mean) ** 2 + apart**2 * self.weight * total / both
+        return Moments(self.n + len(X), both, self.mean + apart * total / both, squares)
+
+    def scale(self, standardize: bool, dtype: Any) -> Scale:
+        """The scale on which inputs have mean 0 and variance 1; constant ones keep theirs."""
+        width = len(self.mean)
+        if not standardize:
+            return Scale(np.zeros(width), np.ones(width), np.zeros(width, bool))
+        variance, rounding = self.squares / self.weight, self.n * np.finfo(dtype).eps
+        constant = variance <= rounding * variance + (rounding * self.mean) ** 2
+        return Scale(self.mean, np.where(constant, 1.0, np.sqrt(variance)), constant)

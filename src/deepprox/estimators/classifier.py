@@ -5,10 +5,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from deepprox.estimators._base import DeepBase
+from deepprox.estimators._base import DeepBase, fits_alone
 from deepprox.estimators._resolve import CLASSIFICATION_LOSSES, DEFAULT_ALPHA, peek_loss, resolve_devices
 
 
@@ -203,12 +203,57 @@ class DeepClassifier(ClassifierMixin, DeepBase):
                 f"DeepClassifier needs observations of at least 2 classes with a positive weight, but there "
                 f"is only one class: {present[0]}."
             )
+        self._check_classes()
+        return self._columns(codes)
+
+    def _check_classes(self):
         loss, n_classes = peek_loss(self.loss, self._losses), len(self.classes_)
         if loss is not None and loss.binary and loss.likelihood and n_classes > 2:
             raise ValueError(
                 f"loss={self.loss!r} is for two classes, but there are {n_classes}: use loss='softmax'."
             )
-        return self._columns(codes)
+
+    def _encode_more(self, y, new):
+        check_classification_targets(y)
+        return self._code(y)
+
+    @available_if(fits_alone)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """``(1 - share) past(W) + share loss(W; batch) + penalties``, made lower by a batch of a stream.
+
+        ``past`` is what moving sums tell of all rows before: the gradient of their loss, Gram matrices of
+        what every block reads and of how the loss bends, ``sum_l d_l^2 + m_l^2 + m_l d_l`` numbers however
+        many rows there were. ``share`` is the batch's share of all rows; of networks with hidden layers its
+        root, so that what was learnt at early weights is forgotten.
+
+        It is not a fit: it takes at most 25 quasi-Newton steps from where it is, so the status is "streaming"
+        and there is no certificate. Rows that can be read again are better given to
+        :func:`deepprox.streaming.fit_stream`. ``splits``, ``rho``, ``n_init`` and ``max_iter`` have no
+        meaning here.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs of the batch: some hundred rows or more are better than a few. They are standardised by the
+            rows so far.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that the stream may have: needed at the first call, and not later.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, on one scale for all batches.
+
+        Returns
+        -------
+        self : object
+            The estimator after the batch. After :meth:`fit` the stream goes on from its data.
+        """
+        if _check_partial_fit_first_call(self, classes):
+            if len(self.classes_) < 2:
+                raise ValueError(f"classes must be at least 2 labels, but there is only {self.classes_[0]}.")
+            self._check_classes()
+        self._learn(X, y, sample_weight)
+        return self
 
     def _columns(self, codes):
         """One column for each class, or the one column of two classes."""

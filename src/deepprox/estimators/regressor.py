@@ -5,9 +5,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from deepprox.estimators._base import DeepBase
+from deepprox.estimators._base import DeepBase, fits_alone
 from deepprox.estimators._resolve import DEFAULT_ALPHA, REGRESSION_LOSSES
 from deepprox.posterior.draws import need_level
 from deepprox.statistics.criteria import Risk, sure
@@ -187,6 +188,49 @@ class DeepRegressor(RegressorMixin, DeepBase):
     def _code(self, y):
         y = np.asarray(y)
         return y[:, None] if y.ndim == 1 else y
+
+    def _encode_more(self, y, new):
+        if new:
+            self._one_column = y.ndim == 1
+        Y = self._code(y)
+        if not new and (self._one_column, self.n_outputs_) != (y.ndim == 1, Y.shape[1]):
+            raise ValueError(
+                f"y has the shape {y.shape}, but the response before it had {self.n_outputs_} columns."
+            )
+        return Y
+
+    @available_if(fits_alone)
+    def partial_fit(self, X, y, sample_weight=None):
+        """``(1 - share) past(W) + share loss(W; batch) + penalties``, made lower by a batch of a stream.
+
+        ``past`` is what moving sums tell of all rows before: the gradient of their loss, Gram matrices of
+        what every block reads and of how the loss bends, ``sum_l d_l^2 + m_l^2 + m_l d_l`` numbers however
+        many rows there were. ``share`` is the batch's share of all rows; of networks with hidden layers its
+        root, so that what was learnt at early weights is forgotten. Without hidden layers and with squared
+        loss the sums are exact, and the stream ends with the lasso of all its rows.
+
+        It is not a fit: it takes at most 25 quasi-Newton steps from where it is, so the status is "streaming"
+        and there is no certificate. Rows that can be read again are better given to
+        :func:`deepprox.streaming.fit_stream`. ``splits``, ``rho``, ``n_init`` and ``max_iter`` have no
+        meaning here.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs of the batch: some hundred rows or more are better than a few. They are standardised by the
+            rows so far.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Responses.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, on one scale for all batches.
+
+        Returns
+        -------
+        self : object
+            The estimator after the batch. After :meth:`fit` the stream goes on from its data.
+        """
+        self._learn(X, y, sample_weight)
+        return self
 
     def sure(self, sigma=None) -> Risk:
         """``|y - fit|^2 + 2 sigma^2 df``: Stein's estimate of what new responses at the same inputs cost.

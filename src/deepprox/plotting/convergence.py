@@ -4,7 +4,12 @@ from typing import Any
 
 from deepprox.plotting.colours import INK, MUTED
 
-PHASES = {"split": ("#E8EEF7", "split"), "join": ("#FBF1E3", "join"), "newton": ("#E9F4EA", "Newton")}
+PHASES = {
+    "split": ("#E8EEF7", "split"),
+    "join": ("#FBF1E3", "join"),
+    "newton": ("#E9F4EA", "Newton"),
+    "stream": ("#F3EEF7", "stream"),
+}
 MEASURES = {
     "primal": ("#C8553D", "primal residual"),
     "dual": ("#E0A458", "dual residual"),

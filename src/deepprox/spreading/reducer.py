@@ -6,9 +6,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jax.flatten_util import ravel_pytree
 
 from deepprox.spreading.contract import Spread
+
+PIECE = 2**14  # words of 32 bits: XLA copies up to 100 KiB in the thread that asks
 
 Reduce = Callable[[list[np.ndarray]], list[np.ndarray]]
 
@@ -38,12 +41,29 @@ class Reducer(Spread):
         vector, apart = ravel_pytree(tree)
         words = lax.bitcast_convert_type(vector, np.uint32)
 
-        def add(words: Any) -> np.ndarray:
-            return self._sums([np.asarray(words).view(vector.dtype)])[0].view(np.uint32)
+        @custom_vmap
+        def total(flat: Any) -> Any:
+            return self._call_back(flat, vector.dtype)
 
-        shape = jax.ShapeDtypeStruct(words.shape, np.uint32)
-        total = jax.pure_callback(add, shape, words, vmap_method="broadcast_all")
-        return apart(lax.bitcast_convert_type(total, vector.dtype))
+        @total.def_vmap
+        def side_by_side(size: int, batched: Any, flat: Any) -> tuple[Any, bool]:
+            return self._call_back(flat.reshape(-1), vector.dtype).reshape(flat.shape), True
+
+        return apart(lax.bitcast_convert_type(total(words.reshape(-1)).reshape(words.shape), vector.dtype))
+
+    def _call_back(self, words: Any, dtype: Any) -> Any:
+        """The sum of a vector of words, given to the host in pieces.
+
+        What is larger is copied by a thread of XLA's pool. Where a process has one core that is the thread
+        that waits for the callback, and it would wait for ever.
+        """
+
+        def add(*pieces: Any) -> np.ndarray:
+            whole = np.concatenate([np.asarray(piece) for piece in pieces])
+            return self._sums([whole.view(dtype)])[0].view(np.uint32)
+
+        pieces = [words[begin : begin + PIECE] for begin in range(0, words.size, PIECE)]
+        return jax.pure_callback(add, jax.ShapeDtypeStruct(words.shape, np.uint32), *pieces)
 
     def _sums(self, leaves: Any) -> list[np.ndarray]:
         given = [np.asarray(leaf) for leaf in leaves]

@@ -5,6 +5,7 @@ go on over all rows, a pass over them for each, until the certificate over all r
 the solver of every other fit; only its sums come by passes.
 """
 
+import json
 import os
 import re
 import resource
@@ -22,10 +23,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from deepprox.diary import Stages
 from deepprox.estimators import DeepClassifier, DeepRegressor, _resolve
 from deepprox.estimators._base import Posed
+from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._standardize import Scale
 from deepprox.estimators._watch import _Silence, watching
+from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem
 from deepprox.runtime import precision
 from deepprox.streaming.passes import Chunks, Passes
@@ -38,7 +42,8 @@ MORE = 2 * 2**30  # bytes that a fit may add to the process unless told otherwis
 LEAST = 100 * 2**20  # bytes for rows below which nothing is begun
 CHUNK = 2**16  # rows of a chunk, at most: more make no pass faster
 SAMPLE = 200_000  # rows of the sample, at most: more start no better
-ROUGH = 1e-4  # certificate of the sample that is good enough to start from
+SLACK = 1.1  # times as many rows as fit now that a fit which goes on may have begun with
+ROUGH = 1e-3  # certificate of the sample that is good enough to start from, without Newton steps
 
 
 def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None):
@@ -66,53 +71,97 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
     -------
     model : object
         The fitted model, with ``n_passes_``, the passes over all rows. It has no data to answer with where
-        they are needed again, as for ``degrees_of_freedom``.
+        they are needed again, as for ``degrees_of_freedom``. With ``checkpoint`` it writes where it is after
+        steps over all rows; with ``resume`` it reads the rows again and goes on from there.
     """
     if not isinstance(model, DeepClassifier | DeepRegressor):
         raise TypeError(f"model must be a DeepClassifier or a DeepRegressor, got {type(model).__name__}.")
-    for name, wanted in (("checkpoint", None), ("devices", None), ("warm_start", False), ("join", True)):
+    for name, wanted in (("devices", None), ("warm_start", False), ("join", True)):
         if getattr(model, name) != wanted:
             raise ValueError(f"A streamed fit needs {name}={wanted}, got {getattr(model, name)!r}.")
     if isinstance(model.rho, np.ndarray | list | tuple) and any(np.ndim(one) for one in model.rho):
         raise ValueError("A streamed fit knows no row by its number: give rho one number per block.")
     dtype, room = _resolve.resolve_dtype(model.dtype), room_of(max_memory)
     source = source_of(X, y, sample_weight)
-    seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
     widths = [*np.atleast_1d(np.asarray(model.hidden_layer_sizes, int))]
     with tempfile.TemporaryDirectory(prefix="deepprox-", dir=scratch) as folder:
         first = next(iter(source.batches(2)), None)
         n_in = 0 if first is None else first.X.shape[1]
-        sample = Sample(rows_of(n_in, widths, 8, room // 2, SAMPLE), np.random.default_rng(seed))
+        n_out = 1 if first is None or np.ndim(first.y) == 1 else first.y.shape[1]
+        chunk = rows_of(n_in, [*widths, n_out], dtype.itemsize, room, CHUNK)
+        plan = planned(model, rows_of(n_in, widths, 8, room // 2, SAMPLE), chunk)
+        sample = Sample(plan.sample, np.random.default_rng(plan.seed))
         labels = Labels() if is_classifier(model) else None
         batch = rows_of(n_in, widths, 8, room // 2, CHUNK)
         spooled, moments = spool(source, Path(folder), dtype, batch, labels, sample)
-        rows = rows_of(n_in, [*widths, spooled.widths[1]], dtype.itemsize, room, CHUNK)
         scale = moments.scale(model.standardize, dtype)
         with watching(model, _Silence(), model.verbose, model.max_iter) as watch, precision(dtype):
-            start = begin(model, sample, labels, scale, source.names, watch)
+            start = begin(model, plan.seed, sample, labels, scale, source.names)
 
             def change(X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
                 return scale.standardize(X), start.code(y), weight / moments.weight
 
-            chunks = partial(spooled.rewrite(rows, change).chunks, rows)
-            solve_stream(model, start, chunks, scale, moments.n, watch)
+            settings = model.get_params(deep=False), (*moments, plan.chunk)
+            with checkpointing(model.checkpoint, model.resume, start.posed.problem, *settings) as stages:
+                W, memory = stages.run(start.solve, watch)
+                chunks = partial(spooled.rewrite(plan.chunk, change).chunks, plan.chunk)
+                solve_stream(model, start, W, memory, chunks, scale, moments.n, watch, stages)
     if model.solution_.status not in ("converged", "settled"):
         warnings.warn(f"{type(model).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=2)
     return model
 
 
+class Plan(NamedTuple):
+    """What must stay for a fit to go on to the same bits: rows of the sample and of a chunk, and a seed."""
+
+    sample: int
+    chunk: int
+    seed: int
+
+
+def planned(model: Any, sample: int, chunk: int) -> Plan:
+    """As many rows as the memory allows; for a fit that goes on, as many as it began with."""
+    seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
+    fresh = Plan(sample, chunk, int(seed))
+    if model.checkpoint is None:
+        return fresh
+    file = Path(model.checkpoint) / "stream.json"
+    if not (model.resume and file.exists()):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(".next")
+        with draft.open("w") as opened:
+            json.dump(fresh, opened)
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.replace(draft, file)
+        return fresh
+    try:
+        plan = Plan(*(int(number) for number in json.loads(file.read_text())))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file} is damaged ({error}): fit with resume=False to begin again.") from error
+    if plan.sample > SLACK * fresh.sample or plan.chunk > SLACK * fresh.chunk:
+        raise ValueError(
+            "This fit began with more memory: give as much, or fit with resume=False to begin again."
+        )
+    return plan
+
+
 class Start(NamedTuple):
-    """What the sample gave: the estimator that fitted it, its problem and its solution."""
+    """The fit of the sample: its estimator, its problem, and the order of its classes."""
 
     model: Any
-    problem: Problem
-    found: Any
+    posed: Posed
     order: np.ndarray | None
+
+    def solve(self, watch: Any) -> tuple[Any, Memory]:
+        """Its weights, and what it learnt of the curvature."""
+        found = self.model._solve(self.posed, watch)
+        return found.W, jax.tree.map(np.asarray, found.memory)
 
     def code(self, y: np.ndarray) -> np.ndarray:
         """Responses as the loss takes them, from those in the files."""
         Y = y if self.order is None else self.model._columns(self.order[y[:, 0].astype(int)])
-        loss = self.problem.loss
+        loss = self.posed.problem.loss
         strange = Y[~np.asarray(loss.takes(Y))]
         if strange.size:
             raise ValueError(
@@ -123,32 +172,41 @@ class Start(NamedTuple):
 
 
 def begin(
-    model: Any, sample: Sample, labels: Labels | None, scale: Scale, names: list[str] | None, watch: Any
+    model: Any, seed: int, sample: Sample, labels: Labels | None, scale: Scale, names: list[str] | None
 ) -> Start:
-    """The fit of the sample, its inputs on the scale of all rows."""
+    """The problem of the sample, its inputs on the scale of all rows."""
     X, y, weight = sample.rows
     starter = clone(model).set_params(standardize=False, tol=max(model.tol, ROUGH))
+    if not isinstance(model.random_state, int | np.integer):
+        starter.set_params(random_state=seed)
     table: Any = scale.standardize(X)
     response: Any = y[:, 0] if y.shape[1] == 1 else y
     order = None
     if labels is not None:
         response = labels.classes[y[:, 0].astype(int)]
         order = np.argsort(np.argsort(labels.classes))
-    posed = starter._pose(
-        *starter._read(pd.DataFrame(table, columns=names) if names else table, response, weight)
-    )
-    return Start(starter, posed.problem, starter._solve(posed, watch), order)
+    rows = starter._read(pd.DataFrame(table, columns=names) if names else table, response, weight)
+    return Start(starter, starter._pose(*rows), order)
 
 
-def solve_stream(model: Any, start: Start, chunks: Chunks, scale: Scale, n: int, watch: Any) -> None:
+def solve_stream(
+    model: Any,
+    start: Start,
+    W: Any,
+    memory: Memory,
+    chunks: Chunks,
+    scale: Scale,
+    n: int,
+    watch: Any,
+    stages: Stages,
+) -> None:
     """Steps over all rows from the solution of the sample; the model keeps what they end with."""
-    passes = Passes(chunks)
-    problem = Problem(start.problem.network, start.problem.loss, *next(iter(chunks())), passes)
+    passes, sampled = Passes(chunks, stages), start.posed.problem
+    problem = Problem(sampled.network, sampled.loss, *next(iter(chunks())), passes)
     posed = Posed(problem, scale, None, n)
     settings = model.get_params(deep=False)
     model.__dict__.update({name: value for name, value in vars(start.model).items() if name not in settings})
-    memory = jax.tree.map(np.asarray, start.found.memory)
-    model._keep(model._solve(posed, watch, W=start.found.W, memory=memory), posed)
+    model._keep(model._solve(posed, watch, W=W, memory=memory, stages=stages), posed)
     del model._seen  # it would be the first chunk alone
     model.n_passes_ = passes.passes
 

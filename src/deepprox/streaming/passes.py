@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
+from deepprox.diary import Stages
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import flatten
 from deepprox.joining.quasi_newton import CHUNK, Info, State
@@ -47,8 +48,8 @@ class Passes(Spread):
 
     in_memory = False
 
-    def __init__(self, chunks: Chunks) -> None:
-        self.chunks = chunks
+    def __init__(self, chunks: Chunks, stages: Stages | None = None) -> None:
+        self.chunks, self.stages = chunks, stages or Stages()
         self.passes = 0
         self._trial = self._one_sum(one_trial, ())
 
@@ -83,8 +84,7 @@ class Passes(Spread):
         """Up to ``limit`` quasi-Newton steps, a pass for each trial; their history and number."""
         if lanes:
             raise ValueError("Rows that are streamed are fitted from one start.")
-        rows: list[Info] = []
-        refused = 0
+        state, rows, refused = self.stages.resumed_within((state, [], 0))
         while float(state.certificate) > float(tol) and not bool(state.stalled) and len(rows) < int(limit):
             state, info, ok = self._trial(problem, W, state)
             refused = 0 if bool(ok) else refused + 1
@@ -92,6 +92,7 @@ class Passes(Spread):
                 rows.append(jax.tree.map(np.asarray, info))
             if refused == REFUSED:
                 state = state._replace(stalled=jnp.asarray(True))
+            self.stages.reached_within(state, [*rows], refused)
         none: Any = Info(*(np.zeros((), kind) for kind in (*[state.w.dtype] * 3, int, bool)))
         history: Any = [np.stack(column) for column in zip(*rows, *[none] * (CHUNK - len(rows)), strict=True)]
         return state, Info(*history), len(rows)

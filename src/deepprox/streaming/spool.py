@@ -11,37 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepprox.estimators._standardize import Scale
+from deepprox.estimators._standardize import Moments
 from deepprox.streaming.sources import Batch, Source
-
-
-class Moments:
-    """Weighted means and sums of squares around them, merged batch by batch (Chan, Golub, LeVeque 1983)."""
-
-    def __init__(self, width: int) -> None:
-        self.n, self.weight = 0, 0.0
-        self.mean, self.squares = np.zeros(width), np.zeros(width)
-
-    def add(self, X: np.ndarray, weight: np.ndarray) -> None:
-        """Take in more rows."""
-        total = weight.sum()
-        self.n += len(X)
-        if not total:
-            return
-        mean = weight @ X / total
-        apart, before = mean - self.mean, self.weight
-        self.weight += total
-        self.mean += apart * total / self.weight
-        self.squares += weight @ (X - mean) ** 2 + apart**2 * before * total / self.weight
-
-    def scale(self, standardize: bool, dtype: Any) -> Scale:
-        """The scale on which inputs have mean 0 and variance 1; constant ones keep theirs."""
-        width = len(self.mean)
-        if not standardize:
-            return Scale(np.zeros(width), np.ones(width), np.zeros(width, bool))
-        variance, rounding = self.squares / self.weight, self.n * np.finfo(dtype).eps
-        constant = variance <= rounding * variance + (rounding * self.mean) ** 2
-        return Scale(self.mean, np.where(constant, 1.0, np.sqrt(variance)), constant)
 
 
 class Sample:
@@ -140,8 +111,8 @@ def spool(
             raw, new = (batch.y, np.zeros(0, int)) if labels is None else labels.code(batch.y)
             inputs, response, weight = checked(batch._replace(y=raw), source.names, before)
             if moments is None:
-                moments, widths = Moments(inputs.shape[1]), (inputs.shape[1], response.shape[1], 1)
-            moments.add(inputs, weight)
+                moments, widths = Moments.none(inputs.shape[1]), (inputs.shape[1], response.shape[1], 1)
+            moments = moments.added(inputs, weight)
             sample.add(inputs, response, weight, always=new)
             for file, array in ((X, inputs), (y, response), (w, weight)):
                 array.astype(dtype).tofile(file)

@@ -1,0 +1,119 @@
+"""``partial_fit``: a batch of rows at a time, of which the estimator keeps moving sums alone."""
+
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from deepprox import moving
+from deepprox.estimators._standardize import Moments, Scale
+from deepprox.joining.live import Live
+from deepprox.moving import Past
+from deepprox.problem import Network, Problem, Weights
+from deepprox.runtime import bucket
+from deepprox.solve import Solution, allowed
+
+UNUSED = {"devices": None, "checkpoint": None, "warm_start": False}  # what a stream has no use for
+
+
+def check_settings(model: Any) -> None:
+    """One sentence for a setting that a stream cannot honour."""
+    for name, wanted in UNUSED.items():
+        if getattr(model, name) != wanted:
+            raise ValueError(f"partial_fit needs {name}={wanted}, got {getattr(model, name)!r}.")
+
+
+def stream_of(model: Any, network: Network) -> tuple[Moments, Past]:
+    """What a model knows of its stream; one that was fitted to data that it still has begins with these."""
+    if network.shapes(model.n_features_in_) != [w.shape for w in model._W]:
+        raise ValueError("The network has another shape than before: begin the stream with a new estimator.")
+    if "_stream" not in vars(model):
+        n, scale = model._n, model._scale
+        squares = np.where(scale.constant, 0.0, n * scale.spread**2)
+        past = jax.tree.map(np.asarray, jax.jit(moving.summed)(model._problem(), model._W))
+        return Moments(n, float(n), scale.mean, squares), past
+    moments, past = (cls(*part) for cls, part in zip((Moments, Past), model._stream, strict=True))
+    if jax.tree.map(np.shape, past) != jax.tree.map(np.shape, moving.nothing(model._W)):
+        raise ValueError("The sums of this stream do not fit its weights: begin with a new estimator.")
+    return moments, past
+
+
+def batch(problem: Problem, scale: Scale) -> Problem:
+    """A problem of raw rows as programs take it: on the common scale, padded with weight 0."""
+    X, dtype = problem.X, problem.X.dtype
+    rows = np.concatenate([np.arange(len(X)), np.zeros(bucket(len(X)) - len(X), int)])
+    weight = np.where(np.arange(len(rows)) < len(X), problem.weight[rows], 0.0) / problem.weight.sum()
+    inputs = scale.standardize(X)[rows]
+    return Problem(problem.network, problem.loss, inputs, problem.y[rows], weight.astype(dtype))
+
+
+def learn(
+    model: Any, problem: Problem, moments: Moments, past: Past | None
+) -> tuple[Solution, Problem, Scale, tuple]:
+    """What a batch makes of the stream: a solution, its problem, the scale, and what is kept of the rows."""
+    began = time.perf_counter()
+    before, moments = moments.weight, moments.added(problem.X, problem.weight)
+    dtype, total = problem.X.dtype, float(problem.weight.sum())
+    scale = moments.scale(model.standardize, dtype)
+    problem = batch(problem, scale)
+    if past is None:
+        start = model._starts(problem, scale)[0][0]
+        past = moving.nothing(start)
+    else:
+        start = scale.from_inputs(model._scale.to_inputs(model._W[0])), *model._W[1:]
+        past = moving.rescaled(past, change_of(model._scale, scale))
+    # another scale may have moved the weights out of where the penalty is finite
+    inside = tuple(allowed(block, w) for block, w in zip(problem.network.blocks, start, strict=True))
+    past = moving.moved(past, start, inside)
+    start, past = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), (inside, past))
+    share = np.asarray(moving.share_of(total, before, len(start)), dtype)
+    W, live, past = moving.learn(problem, start, past, share, np.asarray(model.tol, dtype))
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((W, past))):
+        raise ValueError(
+            "The loss of this batch is not finite: look for outliers in it, or leave it out. The model is as "
+            "it was before."
+        )
+    history = model._history if "_stream" in vars(model) else []
+    found = solution(problem, W, live, float(past.value), moments.n, history, time.perf_counter() - began)
+    return found, problem, scale, (tuple(moments), tuple(past))
+
+
+def change_of(old: Scale, new: Scale) -> np.ndarray:
+    """The matrix that takes ``[1, x]`` on one scale to another."""
+    slopes = np.diag(np.concatenate([[1.0], old.spread / new.spread]))
+    slopes[1:, 0] = (old.mean - new.mean) / new.spread
+    return slopes
+
+
+def solution(
+    problem: Problem,
+    W: Weights,
+    live: Live,
+    loss: float,
+    n: int,
+    before: list[dict[str, Any]],
+    seconds: float,
+) -> Solution:
+    """A batch as a row of the history, and the weights after it as what they are: no solution yet."""
+    objective = loss + float(problem.network.penalty(W))
+    count, n_nonzero = len(before) + 1, int(sum(np.count_nonzero(w) for w in W))
+    row = {"phase": "stream", "iteration": count, "objective": objective, "loss": loss}
+    return Solution(
+        W=tuple(W),
+        live=live,
+        objective=objective,
+        loss=loss,
+        penalty=objective - loss,
+        certificate=np.inf,
+        primal=0.0,
+        dual=0.0,
+        status="streaming",
+        message=f"streaming: {n} rows so far, of which sums are kept: there is no certificate",
+        n_iter=count,
+        n_held=0,
+        strict=None,
+        starts=np.array([objective]),
+        history=[*before, row | {"n_nonzero": n_nonzero, "rows": n}],
+        seconds={"stream": seconds},
+    )
