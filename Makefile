@@ -11,10 +11,10 @@ iris: $(VENV)/.installed
 	$(PY) -m deepprox.applications.iris --splits 20 --out build/iris
 
 test: $(VENV)/.installed
-	$(PY) -m pytest -q -n auto
+	$(PY) -m pytest -q -n auto --dist worksteal
 
 test-all: $(VENV)/.installed
-	$(PY) -m pytest -q -n auto -m ""
+	$(PY) -m pytest -q -n auto --dist worksteal -m ""
 
 lint: $(VENV)/.installed
 	$(PY) -m ruff check .
