@@ -90,13 +90,14 @@ class Race(NamedTuple):
         ]  # fmt: skip
 
     def panel(self, words: str, floor: float) -> dict[str, Any]:
-        """Seconds against the share above the best, of the first start of every system."""
+        """Seconds against the share above the best of the first start of every system, where it falls."""
         curves = []
         for row in self.rows:
             points = [p for p in row["points"] if p["seed"] == row["points"][0]["seed"]]
             pairs = sorted((p["seconds"], max(p["objective"] / self.best - 1, floor)) for p in points)
-            if pairs:
-                curves.append((row["system"], [a for a, _ in pairs], [b for _, b in pairs]))
+            falls = [pair for k, pair in enumerate(pairs) if pair[1] <= min(b for _, b in pairs[: k + 1])]
+            if falls:
+                curves.append((row["system"], [a for a, _ in falls], [b for _, b in falls]))
         return {"title": self.task, "x": "CPU seconds, one thread", "y": "objective above the best, relative",
                 "curves": curves, "xscale": "log", "yscale": "log", "lines": [(self.gap, words)]}  # fmt: skip
 
