@@ -181,12 +181,12 @@ def scaling() -> None:
 
 
 def model(both: dict[str, Any]) -> None:
-    """``T(H) = a N / H + b + c (2 - 2 / H) + 2 (H - 1) s``, from the wall seconds of a sweep and of a sum.
+    """``T(H) = a N / H + b + c (2 - 2 / H) + 2 (H - 1) s``, from CPU seconds of a sweep, wall ones of a sum.
 
     ``a`` is for a row and ``b`` for the steps on the weights, on the cores of one process; ``c`` for a sum of
     the message and ``s`` of one number, between two processes.
     """
-    half, whole = both["half"][0], both["all"][0]
+    half, whole = both["half"][1], both["all"][1]
     a = (whole - half) / (ROWS / 2)
     b = whole - a * ROWS
     s, c = both["sums"]["1"], both["sums"][str(message())]

@@ -19,9 +19,15 @@ from deepprox import DeepClassifier, DeepRegressor
 SMALL = {"hidden_layer_sizes": (5,), "max_iter": 300}
 
 
+@parametrize_with_checks([DeepClassifier(()), DeepRegressor(())])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow  # scikit-learn's many small tables compile a network each
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks([DeepClassifier(**SMALL), DeepRegressor(**SMALL)])
-def test_scikit_learn(estimator, check):
+def test_scikit_learn_of_networks(estimator, check):
     check(estimator)
 
 
