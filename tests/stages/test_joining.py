@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from deepprox import DeepRegressor, links, losses, penalties
+from deepprox import links, losses, penalties
 from deepprox.joining import kinks
 from deepprox.joining.certificate import ravel, unravel
+from deepprox.joining.finish import look
 from deepprox.joining.hessian import hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
@@ -205,10 +206,23 @@ def test_observations_that_read_the_same_share_a_kink():
     assert len(np.unique(few)) == 2
 
 
-def test_newton_steps_pass_a_kink_where_hundreds_of_observations_meet():
-    """A grid of two inputs: more observations at one kink than the model has candidates."""
+def test_together_the_kinks_of_equal_readings_are_one():
+    """One live input on a grid, another that tells all rows apart and is not read."""
+    posed, _ = problem(links.ReLU(), hidden=(1,), p=2, n=60, k=1)
     rng = np.random.default_rng(0)
-    X = rng.integers(0, 3, (900, 2)).astype(float)
-    y = np.maximum(X[:, 0] - 1, 0) + 0.1 * rng.normal(size=900)
-    model = DeepRegressor((1,), alpha=0.01, standardize=False, random_state=3).fit(X, y)
-    assert model.solution_.status == "converged"
+    X = np.column_stack([rng.integers(0, 3, 60), rng.normal(size=60)]).astype(float)
+    posed, W = replace(posed, X=X), (np.array([[-1.0, 1.0, 0.0]]), np.array([[0.0, 1.0]]))
+    at = look(posed, W, kinks.no_slopes(posed), 1.0)
+    jump = np.asarray(at.upstream[0])[:, 0]
+    for together in (False, True):
+        found = kinks.find(posed, W, at.Z, at.upstream, together)
+        rows = [found.entry[found.candidate == k] for k in range(found.offset.size)]
+        if not together:
+            assert [len(row) for row in rows] == [1] * int((jump > 0).sum())
+            continue
+        # a level of the grid is a candidate where the jumps of its rows add up to a convex kink
+        levels = [level for level in range(3) if jump[X[:, 0] == level].sum() > 0]
+        assert sorted(X[row[0], 0] for row in rows) == levels
+        for row, total in zip(rows, found.jump, strict=True):
+            np.testing.assert_array_equal(np.sort(row), np.flatnonzero(X[:, 0] == X[row[0], 0]))
+            np.testing.assert_allclose(total, jump[row].sum())
