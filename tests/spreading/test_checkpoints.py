@@ -15,15 +15,12 @@ import pytest
 
 from deepprox import DeepClassifier, DeepRegressor, saving
 from deepprox.estimators import _checkpoint
+from spreading.kills import killed
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 Y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=60)
 LABELS = np.where(Y > 0, "up", "down")
-
-
-class Killed(BaseException):
-    """What stands for a kill: nothing catches it."""
 
 
 def classifier(folder=None, **params):
@@ -48,26 +45,6 @@ def every_time(monkeypatch):
     monkeypatch.setattr(_checkpoint, "SHARE", np.inf)
 
 
-def interrupt(monkeypatch, model, after, labels=LABELS):
-    """Fit until ``after`` chunks and stages are done, then die; whether it died."""
-    keep, count = _checkpoint.Checkpoints.keep, [0]
-
-    def kill(self, stages):
-        keep(self, stages)
-        count[0] += 1
-        if count[0] == after:
-            self.written = self.number  # a kill writes no more
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_checkpoint.Checkpoints, "keep", kill)
-        try:
-            model.fit(X, labels)
-        except Killed:
-            return True
-    return False
-
-
 def assert_same(one, other):
     """The same fit, to the last bit, seconds apart."""
     for a, b in zip(one._W, other._W, strict=True):
@@ -84,8 +61,8 @@ def test_keeping_changes_nothing(whole, tmp_path):
 
 
 @pytest.mark.parametrize("after", [1, 2, 4, 6, 8, 10, 12, 14])
-def test_resuming_anywhere_gives_the_same_bits(monkeypatch, every_time, whole, tmp_path, after):
-    assert interrupt(monkeypatch, classifier(tmp_path), after)
+def test_resuming_anywhere_gives_the_same_bits(every_time, whole, tmp_path, after):
+    assert killed(after, classifier(tmp_path).fit, X, LABELS)
     assert_same(whole, fitted(classifier(tmp_path, resume=True)))
 
 
@@ -96,13 +73,13 @@ def test_the_end_can_be_resumed_too(every_time, whole, tmp_path):
 
 
 @pytest.mark.parametrize("after", [1, 3, 5])
-def test_unseeded_starts_and_plain_splitting_resume(monkeypatch, every_time, tmp_path, after):
+def test_unseeded_starts_and_plain_splitting_resume(every_time, tmp_path, after):
     def model(**more):
         return DeepRegressor(
             (3,), link="tanh", join=False, max_iter=60, tol=1e-9, checkpoint=tmp_path, **more
         )
 
-    assert interrupt(monkeypatch, model(), after, Y)
+    assert killed(after, model().fit, X, Y)
     shutil.copytree(tmp_path, tmp_path / "copy")
     with pytest.warns(match="max_iter"):
         once = model(resume=True).fit(X, Y)
@@ -116,8 +93,8 @@ def test_nothing_to_resume_is_a_new_fit(whole, tmp_path):
     assert_same(whole, fitted(classifier(tmp_path / "new", resume=True)))
 
 
-def test_a_truncated_checkpoint_gives_way_to_the_one_before(monkeypatch, every_time, whole, tmp_path):
-    assert interrupt(monkeypatch, classifier(tmp_path), 9)
+def test_a_truncated_checkpoint_gives_way_to_the_one_before(every_time, whole, tmp_path):
+    assert killed(9, classifier(tmp_path).fit, X, LABELS)
     newest = tmp_path / "checkpoint-0-of-1.npz"
     newest.write_bytes(newest.read_bytes()[:-100])
     with pytest.warns(RuntimeWarning, match=r"is refused: it is damaged .* The one before it is used\."):
@@ -125,14 +102,14 @@ def test_a_truncated_checkpoint_gives_way_to_the_one_before(monkeypatch, every_t
 
 
 @pytest.mark.parametrize("change", [{"alpha": 0.02}, {"tol": 1e-5}, {"random_state": 1}, {"link": "tanh"}])
-def test_a_checkpoint_of_other_settings_is_refused(monkeypatch, every_time, tmp_path, change):
-    assert interrupt(monkeypatch, classifier(tmp_path), 3)
+def test_a_checkpoint_of_other_settings_is_refused(every_time, tmp_path, change):
+    assert killed(3, classifier(tmp_path).fit, X, LABELS)
     with pytest.raises(ValueError, match=r"other settings .* resume=False to begin again\."):
         classifier(tmp_path, resume=True, **change).fit(X, LABELS)
 
 
-def test_a_checkpoint_of_other_data_is_refused(monkeypatch, every_time, tmp_path):
-    assert interrupt(monkeypatch, classifier(tmp_path), 3)
+def test_a_checkpoint_of_other_data_is_refused(every_time, tmp_path):
+    assert killed(3, classifier(tmp_path).fit, X, LABELS)
     with pytest.raises(ValueError, match="it is of other data"):
         classifier(tmp_path, resume=True).fit(X + 1e-12, LABELS)
 

@@ -11,7 +11,6 @@ import pytest
 from sklearn.linear_model import Lasso
 
 from deepprox import DeepClassifier, DeepRegressor
-from deepprox.estimators import _checkpoint
 from deepprox.estimators._standardize import Moments, scale_of
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import ravel
@@ -23,6 +22,7 @@ from deepprox.streaming import fit_stream, fitting
 from deepprox.streaming.passes import Passes
 from deepprox.streaming.spool import Labels, Sample
 from deepprox.struct import replace
+from spreading.kills import killed
 
 RNG = np.random.default_rng(0)
 N = 1000
@@ -245,31 +245,6 @@ def test_settings_that_cannot_be_are_told(settings):
         fit_stream(DeepRegressor((), **settings), X, Y)
 
 
-class Killed(BaseException):
-    """What stands for a kill: nothing catches it."""
-
-
-def killed(monkeypatch, model, after, given=(X, Y)):
-    """Fit until so many checkpoints were written, then die; whether it died."""
-    keep, count = _checkpoint.Checkpoints.keep, [0]
-
-    def kill(self, stages):
-        keep(self, stages)
-        count[0] += 1
-        if count[0] == after:
-            self.written = self.number  # a kill writes no more
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_checkpoint, "SHARE", np.inf)  # after every pass, however long it takes
-        patch.setattr(_checkpoint.Checkpoints, "keep", kill)
-        try:
-            fit_stream(model, *given)
-        except Killed:
-            return True
-    return False
-
-
 def streaming(folder=None, **more):
     return DeepRegressor((4,), link="tanh", alpha=0.01, checkpoint=folder, **{"random_state": 0} | more)
 
@@ -286,7 +261,7 @@ def uninterrupted():
 
 @pytest.mark.parametrize("after", [1, 2, 5, 27, 31])
 def test_a_streamed_fit_goes_on_to_the_same_bits(monkeypatch, uninterrupted, tmp_path, after):
-    assert killed(monkeypatch, streaming(tmp_path), after)
+    assert killed(after, fit_stream, streaming(tmp_path), X, Y)
     monkeypatch.setattr(fitting, "SAMPLE", 310)  # what fits now is not what fitted then
     model = fit_stream(streaming(tmp_path, resume=True), X, Y)
     for a, b in zip(model._W, uninterrupted._W, strict=True):
@@ -299,7 +274,7 @@ def test_a_streamed_fit_goes_on_to_the_same_bits(monkeypatch, uninterrupted, tmp
 
 
 def test_checkpoints_of_other_streams_are_refused(monkeypatch, tmp_path):
-    assert killed(monkeypatch, streaming(tmp_path, random_state=None), 3)
+    assert killed(3, fit_stream, streaming(tmp_path, random_state=None), X, Y)
     other = X.copy()
     other[900:] += 1  # hardly in the sample
     with pytest.raises(ValueError, match="it is of other data, other settings"):
