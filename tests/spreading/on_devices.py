@@ -7,7 +7,16 @@ import sys
 import jax
 import numpy as np
 
-from deepprox import DeepClassifier, DeepRegressor, links, losses, penalties
+from deepprox import (
+    DeepClassifier,
+    DeepRegressor,
+    DeepRegressorCV,
+    DeepRegressorIC,
+    links,
+    losses,
+    path,
+    penalties,
+)
 from deepprox.blocks import Dense
 from deepprox.joining.finish import look
 from deepprox.joining.kinks import no_slopes
@@ -21,6 +30,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(199, 4))  # neither 4 nor 3 divide it
 SIGNAL = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * RNG.normal(size=199)
 LABELS = np.digitize(SIGNAL, [-0.5, 0.5])
+ROWS = np.concatenate([np.arange(199), [0]])  # the last is padding
 
 
 def apart(one, other):
@@ -29,22 +39,26 @@ def apart(one, other):
     return max(float(np.abs(np.asarray(a) - b).max() / np.abs(a).max()) for a, b in pairs)
 
 
-def sweeps(count):
-    """Sweeps of a sigmoid network over four devices and over one, and the compiled program."""
-    dense = [Dense(k, links.Sigmoid(), penalties.L1(0.003), False) for k in (6, 5)]
-    rows = np.concatenate([np.arange(199), [0]])
-    posed = Problem(
+def posed(link):
+    """A network of two hidden layers; one row is padding."""
+    dense = [Dense(k, link, penalties.L1(0.003), False) for k in (6, 5)]
+    return Problem(
         Network((*dense, Dense(3, links.Identity(), penalties.L1(0.003), False))),
         losses.Softmax(),
-        X[rows],
-        np.eye(3)[LABELS[rows]],
+        X[ROWS],
+        np.eye(3)[LABELS[ROWS]],
         np.where(np.arange(200) < 199, 1 / 199, 0.0),
     )
-    W = posed.network.init(np.random.default_rng(1), 4)
+
+
+def sweeps(count):
+    """Sweeps of a sigmoid network over four devices and over one, and the compiled program."""
+    whole = posed(links.Sigmoid())
+    W = whole.network.init(np.random.default_rng(1), 4)
     column = np.random.default_rng(2).uniform(0.05, 0.2, (200, 1))  # one rho for each observation
     found = []
     for allsum in (same, Devices(jax.devices())):
-        problem = replace(posed, allsum=allsum)
+        problem = replace(whole, allsum=allsum)
         Z = tuple(np.asarray(z) for z in look(problem, W, no_slopes(problem), 1.0).Z)
         at = state.start(W, Z, (np.asarray(0.1), column, np.asarray(0.2)))
         given = {"problem": problem, "state": at, "pace": admm.Pace()}
@@ -70,6 +84,31 @@ def sweeps(count):
     }
 
 
+def starts_of(link, count, n_starts):
+    """Sweeps of many starts side by side over four devices and over one: how far their weights are apart.
+
+    Many, since one alone seldom comes to where two values tie to rounding.
+    """
+    whole = posed(link)
+    starts = [whole.network.init(np.random.default_rng(seed), 4) for seed in range(n_starts)]
+    W = tuple(np.stack(w) for w in zip(*starts))
+    Z = tuple(
+        np.stack([np.asarray(z) for z in row])
+        for row in zip(*(whole.network.forward(w, X[ROWS]) for w in starts))
+    )
+    rho = tuple(np.full(n_starts, number) for number in (0.1, 0.1, 0.2))
+    ends = [
+        admm.chunk(
+            replace(whole, allsum=allsum), state.start(W, Z, rho), admm.Pace(), admm.Inner(), count, True
+        )
+        for allsum in (same, Devices(jax.devices()))
+    ]
+    (one, info), (other, info_other) = ends
+    return [max(apart(a[k], b[k]) for a, b in zip(one.W, other.W)) for k in range(n_starts)] + [
+        apart(info.objective, info_other.objective)
+    ]
+
+
 def fits(estimator, y, hidden, where="all", **params):
     """The same fit with and without devices: objective, certificate, status, seeds and zeros."""
     out = []
@@ -81,10 +120,34 @@ def fits(estimator, y, hidden, where="all", **params):
     return out
 
 
+def selections(hidden, **params):
+    """Paths, folds and criteria on one device and on two: objectives, degrees of freedom, what was chosen."""
+    out = []
+    for devices in (None, 2):
+        settings = {"hidden_layer_sizes": hidden, "random_state": 0, "devices": devices, **params}
+        found = path(DeepRegressor(**settings), X, SIGNAL, 4)
+        folds = DeepRegressorCV(alphas=4, cv=2, **settings).fit(X, SIGNAL)
+        criterion = DeepRegressorIC(alphas=4, **settings).fit(X, SIGNAL)
+        spread = [m.path_._problem.base.problem.allsum.parts for m in (folds, criterion)]
+        out.append(
+            {
+                "objectives": [one.objective for one in found.solutions],
+                "df": found.criteria.df.tolist(),
+                "chosen": [folds.alpha_, criterion.alpha_, criterion.objective_],
+                "losses": folds.loss_path_.ravel().tolist(),
+                "parts": [found._problem.base.problem.allsum.parts, *spread],
+            }
+        )
+    return out
+
+
 def main(which):
     """Print one record."""
     record = {
         "devices": lambda: {"count": len(jax.devices()), "chunk": sweeps(10)},
+        "ties": lambda: starts_of(links.ReLU(), 10, 16),
+        "lines": lambda: selections(()),
+        "curves": lambda: selections((4,), link="tanh"),
         "one": lambda: fits(DeepClassifier, LABELS, (), alpha=0.01),
         "sigmoid": lambda: fits(DeepClassifier, LABELS, (5,), link="sigmoid", alpha=0.003, n_init=2),
         "relu": lambda: fits(DeepRegressor, SIGNAL, (5,), link="relu", alpha=0.01, where=3),

@@ -29,13 +29,17 @@ def on_devices(*which):
 
 @pytest.fixture(scope="module")
 def found():
-    return on_devices("devices", "one")
+    return on_devices("devices", "ties", "one", "lines")
 
 
 def test_sweeps_are_the_same(found):
     assert found["devices"]["count"] == 4
     chunk = found["devices"]["chunk"]
     assert chunk["weights_apart"] <= 1e-12 and chunk["rows_apart"] <= 1e-11
+
+
+def test_values_that_tie_to_rounding_are_told_apart_alike(found):
+    assert len(found["ties"]) == 17 and max(found["ties"]) <= 1e-12
 
 
 def test_a_sweep_sends_one_message_for_all_blocks_and_one_for_the_rest(found):
@@ -61,6 +65,21 @@ def test_a_fit_without_hidden_layers_is_the_same(found):
 @pytest.mark.parametrize("name", ["sigmoid", "relu"])
 def test_fits_of_two_starts_and_through_kinks_are_the_same(name):
     assert_same_fit(*on_devices(name)[name])
+
+
+def assert_same_selections(one, other):
+    assert one["parts"] == [1, 1, 1] and other["parts"] == [2, 2, 2]
+    for name in ("objectives", "df", "chosen", "losses"):
+        np.testing.assert_allclose(other[name], one[name], rtol=1e-5)
+
+
+def test_paths_folds_and_criteria_are_the_same_over_two_devices(found):
+    assert_same_selections(*found["lines"])
+
+
+@pytest.mark.slow
+def test_paths_folds_and_criteria_of_networks_are_the_same_over_two_devices():
+    assert_same_selections(*on_devices("curves")["curves"])
 
 
 X = np.random.default_rng(0).normal(size=(20, 2))

@@ -2,7 +2,8 @@
 
 All that the observations say is in ``S = F' diag(weight rho) F`` and
 ``C = (Z + U)' diag(weight rho) F``. On these, proximal gradient steps with Nesterov's momentum,
-restarted whenever the value would rise: any penalty with a prox, never an ascent.
+restarted whenever the value would rise: any penalty with a prox, never an ascent. Values that tie to rounding
+are compared by a difference that rounding does not disturb, so that all who have the same rows decide alike.
 
 In a segment the forward pass ``g(W; f_i)`` stands for ``W f_i``. It is not linear in ``W``, so the same steps
 go through the observations.
@@ -83,7 +84,9 @@ def w_step(block: Dense, W: Array, S: Array, C: Array, L: Array, inner: int) -> 
         bounded = ((P - V) * (PS - VS)).sum() <= L * length * (1 + 1e-6)
         bounded |= length <= (1e3 * eps) ** 2 * (P**2).sum()  # too short for the test to see
         now = value(P, PS)
-        keep = bounded & (now <= best + rounding)
+        # value(P) - value(W): L (V - P) - (VS - C) is a slope of the penalty at P
+        rise = ((P - W) * ((PS + WS) / 2 - VS + L * (V - P))).sum()
+        keep = bounded & (now <= best + rounding) & ((now < best - rounding) | (rise <= 0))
         t_next = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
         beta = (t - 1) / t_next
         pick = lambda yes, no: jnp.where(keep, yes, no)  # noqa: E731
