@@ -172,9 +172,9 @@ def test_a_fit_without_a_client_is_told(monkeypatch):
 def test_sums_are_in_the_order_of_ranks_and_workers_in_step():
     async def add(parts):
         wanted = Sum()
-        wanted.brought = {rank: [(a.dtype.str, a.tobytes())] for rank, a in reversed([*enumerate(parts)])}
+        wanted.brought = {rank: [a] for rank, a in reversed([*enumerate(parts)])}
         wanted.add_up()
-        return np.frombuffer(wanted.found[0], parts[0].dtype)
+        return wanted.found[0]
 
     parts = [*RNG.normal(size=(7, 50))]
     total = np.zeros(50)
