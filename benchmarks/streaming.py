@@ -19,8 +19,8 @@ from pyarrow import parquet
 from benchmarks import show
 from deepprox import DeepClassifier, DeepRegressor
 
-COLUMNS = 50
-ALPHA = 2e-4  # weak enough for more than ten units to live: 100 steps do not certify them
+COLUMNS, UNITS = 50, 12  # the rows are those of a network with so many hidden units, and noise
+ALPHA = 1e-3  # weak enough for more than ten units to live
 SMALL = 0.25  # gigabytes that are fitted both ways
 GROUP = 2**16  # rows of a row group
 STREAMS = [
@@ -34,7 +34,7 @@ import json, resource, sys, time
 import deepprox
 from deepprox.streaming import fit_stream, fitting
 folder, kind, memory, alpha = sys.argv[1:]
-model = deepprox.DeepRegressor((20,), alpha=float(alpha), random_state=0, max_iter=100)
+model = deepprox.DeepRegressor((20,), alpha=float(alpha), random_state=0, max_iter=300)
 began = time.perf_counter()
 if kind == "streamed":
     fit_stream(model, folder, "y", max_memory=memory, scratch=folder)
@@ -55,13 +55,17 @@ def write(folder: Path, gigabytes: float) -> int:
     """Rows of numbers in double precision, so many gigabytes of them; the number of rows."""
     n = max(int(gigabytes * 2**30 / (8 * (COLUMNS + 1))) // GROUP, 1) * GROUP
     rng, names = np.random.default_rng(0), [f"x{k}" for k in range(COLUMNS)]
+    reads = np.array([rng.choice(COLUMNS, 3, replace=False) for _ in range(UNITS)])
+    slopes, shifts = rng.normal(size=reads.shape), rng.normal(size=UNITS) / 2
+    sides = rng.choice([-1, 1], UNITS)
     schema = pa.schema([(name, pa.float64()) for name in [*names, "y"]])
     with parquet.ParquetWriter(
         folder / "rows.parquet", schema, compression="none", use_dictionary=False
     ) as file:
         for _ in range(n // GROUP):
             X = rng.normal(size=(GROUP, COLUMNS))
-            y = np.sin(2 * X[:, 0]) + np.abs(X[:, 1]) + X[:, 2] * X[:, 3] + 0.3 * rng.normal(size=GROUP)
+            units = np.maximum(np.einsum("nuk,uk->nu", X[:, reads], slopes) + shifts, 0)
+            y = units @ sides + 0.3 * rng.normal(size=GROUP)
             file.write_table(pa.table([*X.T.copy(), y], schema=schema), row_group_size=GROUP)
     return n
 

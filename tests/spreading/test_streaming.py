@@ -12,13 +12,14 @@ from sklearn.linear_model import Lasso
 
 from deepprox import DeepClassifier, DeepRegressor
 from deepprox.estimators._standardize import Moments, scale_of
-from deepprox.joining import quasi_newton
+from deepprox.joining import join, quasi_newton
 from deepprox.joining.certificate import ravel
 from deepprox.joining.finish import look
+from deepprox.joining.hessian import hessian
 from deepprox.joining.kinks import no_slopes
 from deepprox.runtime import precision
 from deepprox.spreading import program
-from deepprox.streaming import fit_stream, fitting
+from deepprox.streaming import fit_stream, fitting, passes
 from deepprox.streaming.passes import Passes
 from deepprox.streaming.spool import Labels, Sample
 from deepprox.struct import replace
@@ -55,7 +56,7 @@ def posed():
             yield tuple(np.asarray(a)[some] for a in (problem.X, problem.y, problem.weight))
 
     first = dict(zip(("X", "y", "weight"), next(chunks())))
-    return problem, replace(problem, **first, allsum=Passes(chunks)), W
+    return problem, replace(problem, **first, allsum=Passes(chunks, N)), W
 
 
 def test_a_pass_sees_what_the_whole_sees(posed):
@@ -81,6 +82,35 @@ def test_steps_by_passes_are_the_steps(posed):
         np.testing.assert_allclose(getattr(b, name), getattr(a, name), rtol=1e-9, atol=1e-12)
     for one, other in zip(jax.tree.leaves(rows), jax.tree.leaves(again)):
         np.testing.assert_allclose(other[:10], one[:10], rtol=1e-9)
+
+
+def test_second_derivatives_by_passes_are_those_of_the_whole(posed, monkeypatch):
+    whole, streamed, W = posed
+    live = np.arange(0, sum(w.size for w in W), 2)
+    before = streamed.allsum.passes
+    a, b = (hessian(problem, W, no_slopes(problem), live).full for problem in (whole, streamed))
+    np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-13)
+    assert streamed.allsum.passes == before + 1
+    monkeypatch.setattr(passes, "TELLING", N // 3)
+    rough = hessian(streamed, W, no_slopes(streamed), live).full
+    assert 1e-6 < np.abs(rough - a).max() < 0.3 * np.abs(a).max()
+
+
+def test_kinks_bend_what_many_rows_say():
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(20_000, 2))
+    y = np.maximum(inputs[:, 0], 0) + 2 * np.exp(-(inputs[:, 0] ** 2))  # what misses is largest at the kink
+    model = DeepRegressor((1,), link="relu", alpha=0.01, standardize=False)
+    with precision(np.float64):
+        whole = model._pose(*model._read(inputs, y, None)).problem
+        rows = tuple(np.asarray(a) for a in (whole.X, whole.y, whole.weight))
+        streamed = replace(whole, allsum=Passes(lambda: iter([rows]), len(inputs)))
+        W, live = (np.array([[0.0, 1.0, 0.0]]), np.array([[0.0, 1.0]])), np.arange(5)
+        smooth, blurred = (hessian(p, W, no_slopes(p), live).full[0, 0] for p in (whole, streamed))
+        ends = [(np.array([[shift, 1.0, 0.0]]), W[1]) for shift in (-0.2, 0.2)]
+        slopes = [look(whole, end, no_slopes(whole), 1.0).gradient[0] for end in ends]
+    found = (slopes[1] - slopes[0]) / 0.4
+    assert abs(blurred - found) < 0.1 * abs(found) and abs(smooth - found) > 0.5 * abs(found)
 
 
 def test_a_program_with_two_sums_is_refused(posed):
@@ -142,6 +172,17 @@ def test_a_network_is_certified_over_all_rows():
     assert model._n == N and model.n_features_in_ == 3
     with pytest.raises(ValueError, match="needs the data of the fit"):
         model.criteria()
+
+
+def test_a_relu_network_is_certified_by_few_passes():
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(20_000, 4))
+    y = np.maximum(inputs @ rng.normal(size=(4, 5)) + 0.3, 0) @ np.array([1.0, -1.0, 2.0, 1.0, -1.0])
+    y += 0.3 * rng.normal(size=len(y))
+    model = DeepRegressor((6,), link="relu", alpha=0.01, tol=1e-4, random_state=0)
+    fit_stream(model, inputs, y)
+    assert model.solution_.status == "converged" and model.live_[1].sum() >= 4
+    assert (model.history_.phase == "newton").any() and model.n_passes_ <= 40
 
 
 def test_classes_that_come_late():
@@ -250,17 +291,23 @@ def streaming(folder=None, **more):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted():
-    patch = pytest.MonkeyPatch()
-    for name, value in SMALL.items():
-        patch.setattr(fitting, name, value)
-    model = fit_stream(streaming(), X, Y)
-    patch.undo()
-    return model
+def whole_fits():
+    """Fits that nothing interrupted, with Newton steps and by quasi-Newton steps alone."""
+    models = {}
+    for few in (join.FEW, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in SMALL.items():
+                patch.setattr(fitting, name, value)
+            patch.setattr(join, "FEW", few)
+            models[few] = fit_stream(streaming(), X, Y)
+    return models
 
 
-@pytest.mark.parametrize("after", [1, 2, 5, 27, 31])
-def test_a_streamed_fit_goes_on_to_the_same_bits(monkeypatch, uninterrupted, tmp_path, after):
+@pytest.mark.parametrize(("few", "after"), [(join.FEW, 1), (join.FEW, 3), (0, 2), (0, 5), (0, 27), (0, 31)])
+def test_a_streamed_fit_goes_on_to_the_same_bits(monkeypatch, whole_fits, tmp_path, few, after):
+    uninterrupted = whole_fits[few]
+    assert (uninterrupted.history_.phase == "newton").any() == (few > 0)
+    monkeypatch.setattr(join, "FEW", few)
     assert killed(after, fit_stream, streaming(tmp_path), X, Y)
     monkeypatch.setattr(fitting, "SAMPLE", 310)  # what fits now is not what fitted then
     model = fit_stream(streaming(tmp_path, resume=True), X, Y)

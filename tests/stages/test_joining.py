@@ -10,8 +10,8 @@ from jax.flatten_util import ravel_pytree
 from deepprox import links, losses, penalties
 from deepprox.joining import kinks
 from deepprox.joining.certificate import ravel, unravel
-from deepprox.joining.finish import look
-from deepprox.joining.hessian import hessian
+from deepprox.joining.finish import Model, finish, look, model_at
+from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
 from deepprox.solve import Options, allowed, solve
@@ -182,6 +182,14 @@ def test_the_live_part_is_the_whole():
         np.testing.assert_array_equal(a, b)
 
 
+def test_a_small_problem_is_cut_only_where_more_of_them_follow():
+    posed, W = problem(hidden=(40,))
+    W[0][3:], W[1][:, 4:] = 0, 0
+    live = canonical(posed.network, W)[1]
+    sizes = [[block.size for block in live_part(posed, live, w).problem.network.blocks] for w in ((), (4,))]
+    assert sizes == [[40, 3], [4, 3]]
+
+
 @pytest.mark.parametrize("rank", [8, 3])
 @pytest.mark.parametrize("active_sets", [12, 0])  # 0: gradient projection alone
 def test_slopes_solve_their_box_problem(monkeypatch, active_sets, rank):
@@ -224,3 +232,75 @@ def test_together_the_kinks_of_equal_readings_are_one():
         rows = np.sort(found.entry[found.candidate == k])
         np.testing.assert_array_equal(rows, np.flatnonzero(X[:, 0] == X[rows[0], 0]))
         np.testing.assert_allclose(total, jump[rows].sum())
+
+
+def test_a_bias_is_redundant_where_its_unit_is_linear_at_all_observations():
+    posed, W = problem(links.ReLU(), hidden=(3,), p=2)
+    W[0][:, 0] = 100, -100, 0  # on everywhere, off everywhere, and both
+    none = kinks.no_slopes(posed)
+    Z = look(posed, W, none, 1.0).Z
+    idle = unravel(kinks.redundant_biases(posed, W, Z, none), W)
+    np.testing.assert_array_equal(idle[0][:, 0], [True, True, False])
+    assert not idle[0][:, 1:].any() and not idle[1].any()
+    held = none[0][0].copy()
+    held[0, 0] = True  # with another slope at one observation it moves something
+    idle = unravel(kinks.redundant_biases(posed, W, Z, ((held, none[0][1]),)), W)
+    np.testing.assert_array_equal(idle[0][:, 0], [False, True, False])
+    for given in (
+        problem(links.ReLU(), hidden=(3,), p=2, bias=True),
+        problem(links.Tanh(), hidden=(3,), p=2),
+    ):
+        assert not kinks.redundant_biases(given[0], W, Z, none).any()
+
+
+def test_newton_is_quadratic_where_biases_are_redundant(monkeypatch):
+    """A unit that is on everywhere: the model bends down along its bias, which only damping would mend."""
+    posed, _ = problem(links.ReLU(), penalties.L1(np.asarray(0.01)), hidden=(1,), loss=losses.Squared(), k=1)
+    posed = replace(posed, y=posed.X @ np.array([[2.0], [-1.0], [1.0], [0.5]]))
+    W = np.array([[20.0, 1.0, -0.5, 0.5, 0.25]]), np.array([[-40.0, 2.0]])
+    found = join(posed, W, 1e-9, 3000, quiet)
+    assert found.status == "converged" and found.live.reads[1].all()
+    blocks = tuple(replace(b, penalty=penalties.L1(np.asarray(0.02))) for b in posed.network.blocks)
+    stronger = replace(posed, network=replace(posed.network, blocks=blocks))
+    steps = []
+    for idle in (kinks.redundant_biases, lambda problem, W, *rest: np.zeros(ravel(W).shape, bool)):
+        monkeypatch.setattr(kinks, "redundant_biases", idle)
+        end = finish(stronger, found.W, kinks.no_slopes(posed), 1.0, 0.0, 1e-8, 100)
+        assert end.certificate <= 1e-8
+        steps.append([step.certificate for step in end.steps])
+    assert len(steps[0]) <= 5 and len(steps[0]) < len(steps[1]), steps
+
+
+def test_the_least_damping_makes_a_model_convex():
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    for lowest in (1.0, 0.0, -0.3):
+        H = (V * [lowest, 1, 2, 3, 4]) @ V.T
+        model = Model(
+            np.ones(5), np.zeros(5), Hessian(H, np.zeros((5, 5))), np.ones(5), np.zeros((0, 5)), kinks.none()
+        )
+        damping = model.least_damping(1e-10)
+        assert model.minimise(damping) is not None
+        assert damping == pytest.approx(max(-2 * lowest, 1e-10 if lowest == 0 else 0.0), abs=1e-9)
+
+
+def test_what_is_held_at_a_kink_needs_no_damping():
+    """Curvature that is negative along the derivative of a held entry alone leaves the model convex."""
+    posed, _ = problem(links.ReLU(), loss=losses.Squared(), hidden=(1,), p=2, n=60, k=1)
+    posed = replace(posed, y=-np.ones((60, 1)))  # below every prediction: all kinks are convex
+    x = np.asarray(posed.X)[0]
+    W = np.array([[-x[0] - 2 * x[1], 1.0, 2.0]]), np.array([[0.0, 1.0]])
+    none, free = kinks.no_slopes(posed), np.arange(5)
+    at = look(posed, W, none, 1.0)
+    found = kinks.find(posed, W, at.Z, at.upstream)
+    held = np.abs(found.offset) < 1e-12
+    assert held.sum() == 1
+    along = kinks.jacobian(posed, W, none, found)[held][0]
+    H = Hessian(np.eye(5) - 1.5 * np.outer(along, along) / (along @ along), np.zeros((5, 5)))
+    assert np.linalg.eigvalsh(H.full)[0] < -0.4
+    bent, straight = (model_at(posed, W, none, at, free, H, 1.0, together) for together in (False, None))
+    assert bent.least_damping(1e-10) == 0.0 and bent.minimise(0.0) is not None
+    assert straight.least_damping(1e-10) == pytest.approx(1.0) and straight.minimise(0.0) is None
+    # an entry that no free weight moves is no help
+    H = Hessian(-np.eye(2), np.zeros((2, 2)))
+    assert model_at(posed, W, none, at, free[3:], H, 1.0, False).least_damping(1e-10) == pytest.approx(2.0)

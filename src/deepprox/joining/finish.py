@@ -33,7 +33,7 @@ SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest cu
 LEAST = 1e-10  # damping after none, as a share of the largest curvature
 TRIALS = 12  # dampings, each ten times the one before
 WELL_WITHIN = 1e-2
-REUSE = 0.3  # a Hessian serves again while its step leaves at most this share of the certificate
+SITS = 1e-8  # of a pre-activation that is at its kink
 
 
 class Point(NamedTuple):
@@ -132,6 +132,17 @@ class Model(NamedTuple):
     J: np.ndarray
     kinks: Kinks
 
+    def least_damping(self, least: float) -> float:
+        """About the least with which the model is convex: none, ``least``, or by its lowest curvature."""
+        little = least * np.eye(self.w.size)
+        if cholesky(self.H.full - little) is not None:
+            return 0.0
+        majorised = self.H.majorised
+        if cholesky(majorised + little) is not None:
+            return least
+        lowest = scipy.linalg.eigh(majorised, eigvals_only=True, subset_by_index=(0, 0), check_finite=False)
+        return least + 2 * abs(float(lowest[0]))
+
     def minimise(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
         """The step of the free weights and the slopes of the candidates, if the model is convex.
 
@@ -149,9 +160,9 @@ class Model(NamedTuple):
             G = self.G[free] + curvature[np.ix_(free, ~free)] @ dw[~free]
             offset = self.kinks.offset + self.J[:, ~free] @ dw[~free]
             C = self.J[:, free].T * jump
-            HC = scipy.linalg.cho_solve((lower, True), C)
-            s = kinks_.best_slopes(C.T @ HC, HC.T @ G - jump * offset, s)
-            dw[free] = -scipy.linalg.cho_solve((lower, True), G) - HC @ s
+            LG, LC = (scipy.linalg.solve_triangular(lower, side, lower=True) for side in (G, C))
+            s = kinks_.best_slopes(LC.T @ LC, LC.T @ LG - jump * offset, s)
+            dw[free] = -scipy.linalg.solve_triangular(lower, LG + LC @ s, lower=True, trans=1)
             crossing = free & ((self.w + dw) * self.side < 0)
             if not crossing.any():
                 return dw, s
@@ -171,11 +182,15 @@ def finish(
     charged = any(block.activity is not None for block in problem.network.blocks)
     strict, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
+    # kinks that nothing holds allow no more
+    aim, nothing = (aim, 1e-12) if problem.allsum.in_memory else (tol, 1e-9)
     slopes, point = certify(problem, W, slopes, look(problem, W, slopes, step), step, aim)
     n_held, nearest = 0, (float(point.certificate), W, slopes, 0, float(point.objective))
     while float(point.certificate) > aim and len(steps) < min(MAX_STEPS, budget):
         w, was = ravel(W), free
-        free = np.flatnonzero((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2))
+        # along a bias that changes nothing the model bends down, and would have to be damped
+        idle = kinks_.redundant_biases(problem, W, point.Z, slopes)
+        free = np.flatnonzero(((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2)) & ~idle)
         if fresh or not np.isin(free, was).all():
             H, fresh, looked = hessian(problem, W, slopes, free), True, step
             step = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
@@ -183,13 +198,12 @@ def finish(
                 point = look(problem, W, slopes, step)
             on_live = H.at(w[free] != 0).full
             # an activity is here with its majoriser, which says nothing about a minimum
-            strict = None if charged else cholesky(on_live) is not None
+            strict = None if charged else not idle[w != 0].any() and cholesky(on_live) is not None
             if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
             H = H.at(np.isin(was, free))
-        model = model_at(problem, W, slopes, point, free, H, step, together)
-        found, damping = search(problem, W, point, model, free, step, damping)
+        found, damping = advance(problem, W, slopes, point, free, H, step, together, damping)
         if found is None:
             if fresh and together:
                 break
@@ -200,10 +214,11 @@ def finish(
         W, slopes, point, n_held = found
         slopes, point = certify(problem, W, slopes, point, step, aim)
         slow = level - float(point.objective) < COST * rate
-        fresh = float(point.certificate) > REUSE * before
+        # a Hessian of one step earlier leaves the share of the certificate that its own step left
+        fresh = float(point.certificate) ** 2 > aim * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
         steps.append(Step(*row, int(np.count_nonzero(ravel(W))), n_held))
-        if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - 1e-12):
+        if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - nothing):
             break
         if row[2] < nearest[0]:
             nearest = row[2], W, slopes, n_held, row[0]
@@ -212,6 +227,39 @@ def finish(
     back = nearest[0] <= tol < end[0] and nearest[-1] <= end[-1] + 1e-9 * abs(end[-1])
     certificate, W, slopes, n_held, _ = nearest if back else end
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps)
+
+
+def advance(
+    problem: Problem,
+    W: Weights,
+    slopes: Slopes,
+    now: Point,
+    free: np.ndarray,
+    H: Hessian,
+    step: float,
+    together: bool,
+    damping: float,
+) -> tuple[tuple | None, float]:
+    """A step that lowers the objective, and its damping: without kinks where it holds and meets none."""
+    kinks = problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
+    if not kinks or not problem.allsum(sum(held.sum() for held, _ in slopes)):
+        smooth = model_at(problem, W, slopes, now, free, H, step, None)
+        found, after = search(problem, W, now, smooth, free, step, damping)
+        if not kinks or (found is not None and not crosses(problem, now.Z, found[2].Z)):
+            return found, after
+    model = model_at(problem, W, slopes, now, free, H, step, together)
+    return search(problem, W, now, model, free, step, damping)
+
+
+def crosses(problem: Problem, before: tuple[Array, ...], after: tuple[Array, ...]) -> bool:
+    """Whether a pre-activation that counts is on another side of a kink."""
+    counts = np.asarray(problem.weight)[:, None] > 0
+    crossed = [
+        (counts & (np.sign(np.asarray(a) - kink) != np.sign(np.asarray(b) - kink))).sum()
+        for block, a, b in zip(problem.network.blocks[:-1], before, after)
+        for kink in block.link.kinks
+    ]
+    return bool(problem.allsum(sum(crossed)))
 
 
 def certify(
@@ -286,12 +334,16 @@ def model_at(
     free: np.ndarray,
     H: Hessian,
     step: float,
-    together: bool,
+    together: bool | None,
 ) -> Model:
-    """The model of the objective around ``W``, starting from the left slopes of all candidates."""
+    """The model of the objective around ``W``, starting from the left slopes of all candidates.
+
+    ``together`` says whether entries that read the same share a kink; None leaves kinks out.
+    """
     at, kinks = now, kinks_.none()
-    if any(block.link.kinks for block in problem.network.blocks[:-1]):
-        riding = look(problem, W, slopes, step, True)
+    if together is not None:
+        # nothing rides on the only hidden block
+        riding = now if len(slopes) == 1 else look(problem, W, slopes, step, True)
         kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
         resting = kinks_.resting(problem, now.Z, slopes)
         left = np.zeros(kinks.offset.size)
@@ -303,7 +355,16 @@ def model_at(
     pull = np.where(w == 0, (w - moved) / step - gradient, slope)
     side = np.where(np.asarray(now.kinked)[free], np.sign(np.where(w == 0, moved, w)), 0.0)
     J = kinks_.jacobian(problem, W, slopes, kinks)[:, free]
-    return Model(w, side, H, np.asarray(at.gradient, float)[free] + pull, J, kinks)
+    G = np.asarray(at.gradient, float)[free] + pull
+    reach = (J**2).sum(1)
+    sits = (np.abs(kinks.offset) < SITS) & (reach > SITS)
+    if sits.any() and cholesky(H.full) is None:
+        # what is held cannot move: squares of how far it would make the model convex and change nothing else
+        rows = J[sits]
+        square = 1 / (step * reach[sits])
+        H = Hessian(H.loss + (rows.T * square) @ rows, H.penalty)
+        G += rows.T @ (square * kinks.offset[sits])
+    return Model(w, side, H, G, J, kinks)
 
 
 def search(
@@ -313,6 +374,7 @@ def search(
     w = ravel(W)
     slack = 1 + 8 * float(np.finfo(w.dtype).eps)
     least = LEAST / step
+    damping = max(damping, model.least_damping(least))
     for _ in range(TRIALS):
         solved = model.minimise(damping)
         if solved is not None:

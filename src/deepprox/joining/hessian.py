@@ -10,6 +10,7 @@ One pass through the network gives ``dg`` and ``dF`` of a unit for all observati
 as there are live units, not as many as live weights.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
 
 BYTES = 2**28  # of derivatives held at a time; more observations than fit are taken in turns
+FEW_BYTES = 2**26  # the same where memory is short
 
 
 class Places(NamedTuple):
@@ -42,24 +44,29 @@ class Places(NamedTuple):
         return cls((np.cumsum(units) - units)[block] + row, (np.cumsum(features) - features)[block] + column)
 
 
-@jax.jit
-def _unit_derivatives(problem: Problem, W: Weights, slopes: Slopes, units: Array) -> tuple[Array, ...]:
-    """``g`` and ``F``, and their derivatives in the pre-activation of each of ``units``."""
+@partial(jax.jit, static_argnames="blurred")
+def _unit_derivatives(
+    problem: Problem, W: Weights, slopes: Slopes, units: Array, blurred: bool = False
+) -> tuple[Array, ...]:
+    """``g`` and ``F``, and their derivatives in the pre-activation of each of ``units``.
+
+    What the first block reads does not move: it has no rows among the derivatives of ``F``.
+    """
     sizes = [block.size for block in problem.network.blocks]
     nobody = jnp.zeros((problem.X.shape[0], 1), bool)
 
     def mean_loss(shift: Array) -> tuple[Array, Array]:
         shifts = jnp.split(shift.T, np.cumsum(sizes)[:-1], axis=1)
-        at = kinks_.forward(problem, W, slopes, nobody, on_z=shifts)
-        features = [block.features(r).T for block, r in zip(problem.network.blocks, at.reads)]
+        at = kinks_.forward(problem, W, slopes, nobody, on_z=shifts, blurred=blurred)
+        features = [block.features(r).T for block, r in zip(problem.network.blocks[1:], at.reads[1:])]
         # the majoriser: an activity may tie observations together
         acts = problem.network.activity(at.Z, at.reads[1:], problem.weight, majorised=True)
-        return problem.data_loss(at.Z[-1]) + acts, jnp.concatenate(features)
+        return problem.data_loss(at.Z[-1]) + acts, jnp.concatenate([still[:0], *features])
 
     still = jnp.zeros((sum(sizes), problem.X.shape[0]), problem.X.dtype)
     (g, F), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)
     dg, dF = lax.map(lambda unit: push(still.at[unit].set(1.0, mode="drop")), units)
-    return g, F, dg, dF
+    return g, jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]), dg, dF
 
 
 @jax.jit
@@ -107,20 +114,25 @@ def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> H
 
 
 def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
-    """Second derivatives of the mean loss in the weights ``live``."""
+    """Second derivatives of the mean loss in the weights ``live``.
+
+    Where observations are too many to have slopes of their own at kinks, kinks are blurred.
+    """
     at = Places.of(live, W)
     units, counts = np.unique(at.unit, return_counts=True)
     padded = np.full(-(-units.size // 8) * 8, np.iinfo(np.int32).max, np.int32)
     padded[: units.size] = units
     each = 8 * padded.size * sum(sum(w.shape) for w in W)
-    n = problem.X.shape[0]
+    room, blurred = (BYTES, False) if problem.allsum.in_memory else (FEW_BYTES, True)
     H = np.zeros((live.size, live.size))
-    for rows in np.array_split(np.arange(n), -(-n * each // BYTES)):
-        X, y, weight = (np.asarray(a)[rows] for a in (problem.X, problem.y, problem.weight))
-        some = replace(problem, X=X, y=y, weight=weight)
-        bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
-        g, F, dg, dF = (np.asarray(a) for a in _unit_derivatives(some, W, bent, padded))
-        H += _assemble(g, F, dg, dF, at, units, counts)
+    for turn in problem.allsum.turns(problem):
+        n = turn.X.shape[0]
+        for rows in np.array_split(np.arange(n), -(-n * each // room)):
+            X, y, weight = (np.asarray(a)[rows] for a in (turn.X, turn.y, turn.weight))
+            some = replace(turn, X=X, y=y, weight=weight)
+            bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
+            g, F, dg, dF = (np.asarray(a) for a in _unit_derivatives(some, W, bent, padded, blurred))
+            H += _assemble(g, F, dg, dF, at, units, counts)
     H = np.triu(H) + np.triu(H, 1).T
     return np.asarray(problem.allsum(H), float)
 
@@ -137,11 +149,13 @@ def _assemble(
     """The upper triangle, one row of blocks for each unit: weights are sorted by block, then unit."""
     H = np.zeros((at.unit.size, at.unit.size))
     first = np.cumsum(counts) - counts
+    moving = at.feature - (F.shape[0] - dF.shape[1])  # negative where the first block reads
+    tail = np.flatnonzero(moving >= 0)
     reads, bends = F[at.feature], np.any(dF, axis=2)
     for k, lo in enumerate(first):
         M = np.repeat(dg[k, units[k:]], counts[k:], axis=0)
         M *= reads[lo:]
-        later = lo + np.flatnonzero(bends[k, at.feature[lo:]])
-        M[later - lo] += g[at.unit[later]] * dF[k, at.feature[later]]
+        later = tail[(tail >= lo) & bends[k, moving[tail]]]
+        M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]
         H[lo : lo + counts[k], lo:] = reads[lo : lo + counts[k]] @ M.T
     return H

@@ -11,7 +11,7 @@ from deepprox.diary import Stages
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import Point, certify, finish, look
-from deepprox.joining.kinks import no_slopes
+from deepprox.joining.kinks import any_held, no_slopes
 from deepprox.joining.live import Live, canonical, live_part, whole
 from deepprox.problem import Problem, Weights
 
@@ -59,7 +59,9 @@ def join(
     """
     stages = stages or Stages()
     W, live = canonical(problem.network, W)
-    part, whole_slopes = live_part(problem, live, widths), no_slopes(problem)
+    # without a budget there is only to look, and no smaller program is worth its compilation
+    part = live_part(problem, live, widths) if max_iter else whole(problem)
+    whole_slopes = no_slopes(problem)
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     while True:
         begin = part.take(W)
@@ -79,8 +81,9 @@ def join(
             W, live = canonical(problem.network, part.put(small))
             part = live_part(problem, live, widths)
             small = part.take(W)
-        kept = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
-        strict, n_held, slopes = None, 0, kept if stays else no_slopes(part.problem)
+        strict, n_held, slopes = None, 0, no_slopes(part.problem)
+        if stays and any_held(whole_slopes):
+            slopes = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
         if ready:
             with _threads().limit(limits=1, user_api="blas"):
                 left = min(max_iter - n_iter, most)
@@ -90,7 +93,9 @@ def join(
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
             chunks = 2 if strict else 4
         W, live = canonical(problem.network, part.put(small))
-        whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
+        whole_slopes = no_slopes(problem)
+        if any_held(slopes):
+            whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
         point = look(problem, W, whole_slopes, step)
         if live_residual(point, W, step) <= FAR * tol:  # else no choice of slopes can certify it
             whole_slopes, point = certify(problem, W, whole_slopes, point, step, tol)
@@ -160,8 +165,7 @@ def settle(
         if int(taken) < limit or bool(state.stalled):
             break
         quiet = rows["support_changed"].mean() < SETTLED or total >= PATIENCE
-        settled = smooth and quiet and problem.allsum.in_memory
-        if total >= chunks * quasi_newton.CHUNK and settled and rows["n_nonzero"][-1] <= FEW:
+        if total >= chunks * quasi_newton.CHUNK and smooth and quiet and rows["n_nonzero"][-1] <= FEW:
             break
         stages.reached(state, total, rate)
     w = np.asarray(state.w)
@@ -180,4 +184,4 @@ def settle(
 def newton_can(problem: Problem, W: Weights, tol: float) -> bool:
     """Whether Newton's method can and should take over: few live weights, kinks at zero, a sharp ``tol``."""
     few = sum(int(np.count_nonzero(w)) for w in W) <= FEW
-    return tol < LOOSE and problem.network.smooth and few and problem.allsum.in_memory
+    return tol < LOOSE and problem.network.smooth and few

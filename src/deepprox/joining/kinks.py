@@ -6,6 +6,7 @@ a hidden block at one observation) is *held* when it is kept at its kink by a sl
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ from jax import Array, lax
 
 from deepprox.links import Link
 from deepprox.problem import Problem, Weights
+from deepprox.spreading import same
 
 DIGITS = 9  # to which sums of products are the same for equal rows, in whichever order they were added
 NOTHING = np.inf  # what reads nothing is no number
@@ -26,6 +28,7 @@ EXACT = 1e-12  # of slopes between 0 and 1
 N_CANDIDATES = 256
 N_ENTRIES = 8192  # the nearest, among which the candidates are found
 EDGE = 1e-6
+BLUR = 0.2  # half of the window in which a pre-activation sees a kink, as a share of its standard deviation
 
 Slopes = tuple[
     tuple[np.ndarray, np.ndarray], ...
@@ -67,7 +70,14 @@ class Kinks(NamedTuple):
 def no_slopes(problem: Problem) -> Slopes:
     """Every link with its own derivative everywhere."""
     shapes = [(problem.X.shape[0], block.size) for block in problem.network.blocks[:-1]]
-    return tuple((np.zeros(s, bool), np.zeros(s, problem.X.dtype)) for s in shapes)
+    # zeros cost nothing on the host, and where programs run elsewhere the way there does
+    zeros: Any = np.zeros if problem.allsum != same or jax.default_backend() == "cpu" else jnp.zeros
+    return tuple((zeros(s, bool), zeros(s, problem.X.dtype)) for s in shapes)
+
+
+def any_held(slopes: Slopes) -> bool:
+    """Whether any entry has a slope of its own."""
+    return any(bool(held.any()) for held, _ in slopes)
 
 
 def none() -> Kinks:
@@ -89,12 +99,14 @@ def forward(
     ride: Array,
     on_z: Sequence[Array] | None = None,
     on_reads: Sequence[Array] | None = None,
+    blurred: bool = False,
 ) -> Pass:
     """A forward pass with chosen slopes at held entries, every ``z`` or what follows it shifted.
 
     In a deep ReLU network an entry above a held one is at its own kink too, because all that it reads
     is zero there. It follows the one below: in rows that ``ride``, and in rows with a held entry, entries
-    exactly at a kink take the slope of its right side.
+    exactly at a kink take the slope of its right side. Blurred, a kink bends whatever is near it, as it does
+    on the average over many observations.
     """
     Z, reads = [], [problem.X]
     for l, (block, w) in enumerate(zip(problem.network.blocks, W)):
@@ -103,6 +115,9 @@ def forward(
         if l < len(slopes):
             held, slope = slopes[l]
             reads.append(follow(block.link, Z[l], held, slope, ride))
+            if blurred:
+                off = Z[l] - lax.stop_gradient(Z[l])
+                reads[-1] += lax.stop_gradient(bend(block.link, Z[l], problem.weight)) * off**2 / 2
             ride = ride | held.any(1, keepdims=True)
             if on_reads is not None:
                 reads[-1] += on_reads[l]
@@ -119,6 +134,17 @@ def follow(link: Link, z: Array, held: Any, slope: Any, ride: Array) -> Array:
     wanted = jnp.where(held, slope, jnp.where(at_kink & ride, right, own))
     # adds zero, with a derivative that replaces the link's own
     return link(z) + lax.stop_gradient(wanted - own) * (z - lax.stop_gradient(z))
+
+
+def bend(link: Link, z: Array, weight: Array) -> Array:
+    """The jump of the derivative at a kink, spread over a window: a second derivative of the blurred link."""
+    total, share = jnp.zeros_like(z), weight / jnp.maximum(weight.sum(), jnp.finfo(z.dtype).tiny)
+    half = BLUR * jnp.sqrt(share @ (z - share @ z) ** 2)
+    for kink in link.kinks:
+        at = jnp.asarray([kink - EDGE, kink + EDGE], z.dtype)
+        left, right = jax.jvp(link, (at,), (jnp.ones_like(at),))[1]
+        total += jnp.where(jnp.abs(z - kink) < half, (right - left) / jnp.where(half > 0, 2 * half, 1.0), 0.0)
+    return total
 
 
 @jax.jit
@@ -168,6 +194,25 @@ def resting(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> Slopes:
         held = held & np.isin(np.asarray(z), np.asarray(block.link.kinks, slope.dtype))
         out.append((held, np.where(held, slope, 0).astype(slope.dtype)))
     return tuple(out)
+
+
+def redundant_biases(problem: Problem, W: Weights, Z: tuple[Any, ...], slopes: Slopes) -> np.ndarray:
+    """Which weights are biases that change nothing, because the next block's biases can do the same.
+
+    So is the bias of a unit whose link has one slope at all observations: moving it moves all that is read of
+    the unit by one number.
+    """
+    masks = [np.zeros(np.shape(w), bool) for w in W]
+    counts = np.asarray(problem.weight) > 0
+    for l, (block, after) in enumerate(pairwise(problem.network.blocks)):
+        free = not (block.penalize_bias or after.penalize_bias or block.activity)
+        if free and block.link.kinks and block.link.elementwise and problem.allsum.in_memory:
+            held, slope = slopes[l]
+            slope = np.where(held, slope, np.asarray(_derivative(block.link, Z[l])))[counts]
+            ends = slope.min(0, initial=np.inf), -slope.max(0, initial=-np.inf)
+            lowest, highest = problem.allsum.gather(np.stack(ends)).min(0)
+            masks[l][:, 0] = lowest == -highest
+    return np.concatenate([mask.ravel() for mask in masks])
 
 
 def find(

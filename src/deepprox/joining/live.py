@@ -136,14 +136,15 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = ()) -> Par
 
     Hidden blocks have at least ``widths``. The rounding is filled with dead units: they, and every input, are
     free to come alive. Where that would not halve the number of weights, or there are few, the whole problem
-    is cheaper than compiling another.
+    is cheaper than compiling another; not where ``widths`` say that many more are to come.
     """
     full = whole(problem)
     if not all(_can_shrink(block) for block in problem.network.blocks):
         return full
     wanted = np.maximum(live_widths(live), widths or 0)
     places = (full.places[0], *map(_fill, live.reads[1:], wanted), full.places[-1])
-    if n_weights(full.sizes) <= SMALL or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
+    few = n_weights(full.sizes) <= SMALL and not widths
+    if few or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
         return full
     blocks = tuple(replace(b, size=len(p)) for b, p in zip(problem.network.blocks, places[1:]))
     return Part(replace(problem, network=Network(blocks)), places, full.sizes)

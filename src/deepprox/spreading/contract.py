@@ -7,7 +7,7 @@ equal to the last bit for everybody, so that all take the same decisions.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -42,6 +42,10 @@ class Spread(ABC):
     def room(self, n: int) -> int:
         """How many rows every process holds, padding included, when this one has ``n``."""
         return n
+
+    def turns(self, problem: Any) -> Iterator[Any]:
+        """Problems that hold the rows of this process between them, for a sum that is made on the host."""
+        yield problem
 
     def gather(self, table: np.ndarray) -> np.ndarray:
         """Every process's table, of one shape, along a new first axis: a sum of tables in their places."""

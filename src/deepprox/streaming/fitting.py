@@ -1,8 +1,8 @@
 """``fit_stream``: a fit to more rows than memory holds.
 
-The split phase, and the join phase after it, fit a random sample of the rows. From there quasi-Newton steps
-go on over all rows, a pass over them for each, until the certificate over all rows is within ``tol``. It is
-the solver of every other fit; only its sums come by passes.
+The split phase, and the join phase after it, fit a random sample of the rows. From there Newton and
+quasi-Newton steps go on over all rows, by passes over them, until the certificate over all rows is within
+``tol``. It is the solver of every other fit; only its sums come by passes.
 """
 
 import json
@@ -35,6 +35,7 @@ from deepprox.runtime import precision
 from deepprox.streaming.passes import Chunks, Passes
 from deepprox.streaming.sources import source_of
 from deepprox.streaming.spool import Labels, Sample, spool
+from deepprox.struct import replace
 
 UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 PROGRAMS = 400 * 2**20  # bytes that compilers and compiled programs take
@@ -43,6 +44,7 @@ LEAST = 100 * 2**20  # bytes for rows below which nothing is begun
 CHUNK = 2**16  # rows of a chunk, at most: more make no pass faster
 SAMPLE = 200_000  # rows of the sample, at most: more start no better
 SLACK = 1.1  # times as many rows as fit now that a fit which goes on may have begun with
+FINE = 1e-4  # certificate of the sample from which steps over all rows begin: it differs from them by more
 ROUGH = 1e-3  # certificate of the sample that is good enough to start from, without Newton steps
 
 
@@ -147,15 +149,22 @@ def planned(model: Any, sample: int, chunk: int) -> Plan:
 
 
 class Start(NamedTuple):
-    """The fit of the sample: its estimator, its problem, and the order of its classes."""
+    """The fit of the sample: its estimator, its problem, the order of its classes, and its certificate."""
 
     model: Any
     posed: Posed
     order: np.ndarray | None
+    tol: float
 
     def solve(self, watch: Any) -> tuple[Any, Memory]:
-        """Its weights, and what it learnt of the curvature."""
-        found = self.model._solve(self.posed, watch)
+        """Its weights, and what it learnt of the curvature; at last in the memory that a pass takes."""
+        rough, problem = self.model._solve(self.posed, watch), self.posed.problem
+        rows: Any = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight))
+        passes = Passes(lambda: iter([rows]), self.posed.n)
+        alone = self.posed._replace(problem=replace(problem, allsum=passes))
+        again = {"W": rough.W, "memory": rough.memory, "warm": False, "tol": self.tol}
+        found = self.model._solve(alone, watch, **again)
+        passes.chunks = lambda: iter(())  # programs outlive the fit, and the sample need not
         return found.W, jax.tree.map(np.asarray, found.memory)
 
     def code(self, y: np.ndarray) -> np.ndarray:
@@ -186,7 +195,7 @@ def begin(
         response = labels.classes[y[:, 0].astype(int)]
         order = np.argsort(np.argsort(labels.classes))
     rows = starter._read(pd.DataFrame(table, columns=names) if names else table, response, weight)
-    return Start(starter, starter._pose(*rows), order)
+    return Start(starter, starter._pose(*rows), order, max(model.tol, FINE))
 
 
 def solve_stream(
@@ -201,7 +210,7 @@ def solve_stream(
     stages: Stages,
 ) -> None:
     """Steps over all rows from the solution of the sample; the model keeps what they end with."""
-    passes, sampled = Passes(chunks, stages), start.posed.problem
+    passes, sampled = Passes(chunks, n, stages), start.posed.problem
     problem = Problem(sampled.network, sampled.loss, *next(iter(chunks())), passes)
     posed = Posed(problem, scale, None, n)
     settings = model.get_params(deep=False)

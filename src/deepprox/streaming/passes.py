@@ -2,7 +2,7 @@
 
 A program with one sum runs on every chunk; each run adds what the chunks before it gave, so that the last
 one sees the sum over all and says what the program is to say. The quasi-Newton steps have a sum in a loop:
-here the loop is on the host, around a program that makes one trial.
+here the loop is on the host, around a program that makes one trial. Second derivatives are added on the host.
 """
 
 import inspect
@@ -24,6 +24,7 @@ from deepprox.problem import Problem, Weights
 from deepprox.spreading import Spread, same
 from deepprox.struct import replace
 
+TELLING = 2**20  # rows that tell second derivatives well enough: an error of some percent costs a pass
 REFUSED = 6  # trials in a row that do not descend, after which a pass is not worth its time
 Chunks = Callable[[], Iterator[tuple[Any, Any, Any]]]  # inputs, responses and weights, as often as one asks
 
@@ -48,8 +49,8 @@ class Passes(Spread):
 
     in_memory = False
 
-    def __init__(self, chunks: Chunks, stages: Stages | None = None) -> None:
-        self.chunks, self.stages = chunks, stages or Stages()
+    def __init__(self, chunks: Chunks, n: int, stages: Stages | None = None) -> None:
+        self.chunks, self.n, self.stages = chunks, n, stages or Stages()
         self.passes = 0
         self._trial = self._one_sum(one_trial, ())
 
@@ -61,6 +62,14 @@ class Passes(Spread):
         """The function as a pass, or as several."""
         steps = inspect.unwrap(quasi_newton.chunk)
         return self._steps if function is steps else self._one_sum(function, static)
+
+    def turns(self, problem: Problem) -> Iterator[Problem]:
+        """A pass on the host, over every k-th row where there are very many."""
+        every = -(-self.n // TELLING)
+        self.passes += 1
+        for X, y, weight in self.chunks():
+            X, y, some = X[::every], y[::every], weight[::every] * (len(X) / len(X[::every]))
+            yield replace(problem, X=X, y=y, weight=some, allsum=same)
 
     def _one_sum(self, function: Callable, static: tuple[str, ...]) -> Callable:
         """A pass: a program with one sum, on every chunk."""
