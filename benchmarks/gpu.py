@@ -24,11 +24,14 @@ import numpy as np
 
 FILE = "fashion.npz"
 GOALS, LEVELS = (0.88, 0.895), (0.90, 0.95, 0.98)
-ALPHAS = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # on the mean loss
+ALPHAS = (1e-5, 2e-5, 3e-5, 4e-5, 6e-5, 1e-4, 2e-4, 1e-3)  # on the mean loss
 WEAK = ALPHAS[0]
 BATCH, RATE, EPOCHS, RETRAIN = 1024, 2e-3, 30, 10
-EFFORTS = (20, 40, 65, 90, 140, 240, 440, 840)  # iterations, all phases together
-SPARSE_EFFORTS = (140, 340)
+BATCHES = 60  # iterations of the whole batch phase: fewer are a shorter one, and no join phase
+EFFORTS = (4, 8, 15, 30, BATCHES, BATCHES + 25, BATCHES + 100)  # iterations, all phases together
+SPARSE_EFFORTS = (BATCHES, BATCHES + 50)
+SWEEPS = 40  # of a whole split phase
+PHASES = ("batch", "split", "join", "newton")
 LEAST = 20.0  # seconds that a part gets: the first are imports
 
 
@@ -121,10 +124,12 @@ def described(model: Any, given: Given, wall: float) -> dict[str, Any]:
     out = judged(W, given, model.alpha) | {"seconds": wall, "status": model.solution_.status}
     out["phases"] = {phase: float(seconds) for phase, seconds in model.solution_.seconds.items()}
     rows = model._history
-    counts = {phase: sum(row["phase"] == phase for row in rows) for phase in ("split", "join", "newton")}
-    out["iterations"] = counts
+    out["iterations"] = {phase: sum(row["phase"] == phase for row in rows) for phase in PHASES}
     out["live units"] = [int(mask.sum()) for mask in model.live_[1:]]
+    from deepprox.batches import STEPS
+
     out["flops"] = {  # of one iteration
+        "batch": STEPS * gradient_flops(BATCH, given.sizes),
         "split": sweep_flops(len(given.X), given.sizes),
         "join": gradient_flops(len(given.X), given.sizes),
     }
@@ -163,13 +168,14 @@ def mean_loss(W: list[np.ndarray], given: Given) -> float:
     return float((np.log(np.exp(eta - top[:, None]).sum(1)) + top - eta[np.arange(len(eta)), given.y]).mean())
 
 
-def estimator(given: Given, alpha: float, max_iter: int) -> Any:
-    """The defaults in single precision, with a tolerance that is small beside the penalty's pull."""
+def estimator(given: Given, alpha: float, max_iter: int, **params: Any) -> Any:
+    """Single precision, Adam's batches, and a tolerance that is small beside the penalty's pull."""
     from deepprox import DeepClassifier
 
+    told = {"batch_size": BATCH} | params
     return DeepClassifier(
         given.hidden, alpha=alpha, standardize=False, dtype="float32", tol=alpha / 30, max_iter=max_iter,
-        random_state=0,
+        random_state=0, **told,
     )  # fmt: skip
 
 
@@ -186,8 +192,9 @@ def fit(model: Any, given: Given) -> float:
 
 def deepprox(given: Given) -> Found:
     """A weak penalty: accuracy over iterations, each number of them a fit from the beginning."""
-    model = estimator(given, WEAK, EFFORTS[3])
-    yield {"cold": True, "effort": EFFORTS[3], "seconds": fit(model, given)}
+    for effort in (EFFORTS[0], EFFORTS[-1]):  # without and with a join phase
+        model = estimator(given, WEAK, effort)
+        yield {"cold": True, "effort": effort, "seconds": fit(model, given)}
     for effort in EFFORTS:
         if given.late():
             return
@@ -196,10 +203,7 @@ def deepprox(given: Given) -> Found:
 
 
 def deepprox_sparse(given: Given) -> Found:
-    """Every strength from random weights: sweeps empty a network sooner than steps from a dense one.
-
-    Twice, since a network that shrinks compiles anew the first time.
-    """
+    """Every strength from random weights, twice: a network that shrinks compiles anew the first time."""
     for effort in SPARSE_EFFORTS:
         for alpha in ALPHAS[::-1]:
             for turn in ("cold", "warm"):
@@ -207,6 +211,28 @@ def deepprox_sparse(given: Given) -> Found:
                     return
                 model = estimator(given, alpha, effort)
                 yield {"turn": turn, "effort": effort} | described(model, given, fit(model, given))
+
+
+def sweeping(given: Given) -> Found:
+    """The split phase in the place of batches, alone and with steps after it."""
+    for alpha, effort in ((WEAK, SWEEPS), (WEAK, SWEEPS + 100), (ALPHAS[5], SWEEPS + 100)):
+        for turn in ("cold", "warm"):
+            if given.late():
+                return
+            model = estimator(given, alpha, effort, batch_size=None)
+            yield {"turn": turn, "effort": effort} | described(model, given, fit(model, given))
+
+
+def on_devices(given: Given) -> Found:
+    """The same fit with rows on the card, and spread over all cards, here one, by ``shard_map``."""
+    for effort in (BATCHES, BATCHES + 100):
+        for devices in (None, "all"):
+            for turn in ("cold", "warm"):
+                if given.late():
+                    return
+                model = estimator(given, WEAK, effort, devices=devices)
+                told = {"turn": turn, "devices": str(devices), "effort": effort}
+                yield told | described(model, given, fit(model, given))
 
 
 def products(given: Given) -> Found:
@@ -374,20 +400,23 @@ PARTS: dict[str, Callable[[Given], Found]] = {
     "pruning": pruning,
     "proximal adam": proximal_adam,
     "deepprox, sparse": deepprox_sparse,
+    "deepprox, sweeps": sweeping,
+    "deepprox, devices": on_devices,
 }
 # part, network, precision of JAX's products, share of the time
 PLAN = [
     ("products", "2 x 1000", "default", 1),
     ("adam", "2 x 1000", "default", 2),
-    ("deepprox", "2 x 1000", "highest", 6),
-    ("deepprox, sparse", "2 x 1000", "highest", 9),
+    ("deepprox", "2 x 1000", "default", 6),
+    ("deepprox, sparse", "2 x 1000", "default", 14),
     ("pruning", "2 x 1000", "default", 3),
     ("proximal adam", "2 x 1000", "default", 4),
-    ("deepprox", "10 x 600", "highest", 6),
-    ("deepprox", "2 x 1000", "tensorfloat32", 4),
+    ("deepprox", "10 x 600", "default", 7),
     ("adam", "10 x 600", "default", 2),
-    ("deepprox", "3 x 1500", "highest", 5),
+    ("deepprox", "3 x 1500", "default", 5),
     ("adam", "3 x 1500", "default", 2),
+    ("deepprox, devices", "2 x 1000", "default", 3),
+    ("deepprox, sweeps", "2 x 1000", "default", 5),
 ]
 
 
@@ -443,7 +472,7 @@ def run_all(options: argparse.Namespace) -> None:
 def summary(rows: list[dict[str, Any]]) -> None:
     """The answers, in lines."""
     for row in rows:
-        if row["part"] == "products" and "tflops" in row:
+        if "tflops" in row:
             print(f"products, {row['precision']}: {row['tflops']:.1f} TFLOP/s on {row['device']}")
     runs = dict.fromkeys(
         (r["part"], r["net"], r["precision"]) for r in rows if r["part"] in ("adam", "deepprox")
@@ -455,8 +484,13 @@ def summary(rows: list[dict[str, Any]]) -> None:
         best = max((r["accuracy"] for r in mine), default=float("nan"))
         print(f"{', '.join(run)}: {told}, best {best:.2%}")
         if run[0] == "deepprox" and mine:
-            rates = "; ".join(pace(mine, phase) for phase in ("split", "join"))
-            print(f"  {rates}; join phase monotone: {all(r['join monotone'] for r in mine)}")
+            rates = "; ".join(pace(mine, phase) for phase in ("batch", "join"))
+            told = [r["join monotone"] for r in mine if r["join monotone"] is not None]
+            print(f"  {rates}; join phase monotone: {all(told) if told else 'not reached'}")
+    for row in rows:
+        if row["part"] in ("deepprox, devices", "deepprox, sweeps") and "accuracy" in row:
+            told = {key: row.get(key) for key in ("devices", "turn", "effort", "alpha", "phases")}
+            print(f"{row['part']}: {told}, {row['seconds']:.2f} s, {row['accuracy']:.2%}")
     sparse = [
         r for r in rows if "zeros" in r and r["part"] in ("pruning", "proximal adam", "deepprox, sparse")
     ]
@@ -474,6 +508,7 @@ def summary(rows: list[dict[str, Any]]) -> None:
 
 def pace(rows: list[dict[str, Any]], phase: str) -> str:
     """What an iteration of a phase costs, and the phase beside its iterations, by least squares over fits."""
+    rows = [row for row in rows if row["iterations"][phase]]
     counts = [row["iterations"][phase] for row in rows]
     if len(set(counts)) < 2:
         return f"{phase}: too few fits to say"

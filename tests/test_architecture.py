@@ -15,7 +15,7 @@ LAYERS = [
     {"activities", "links", "losses", "penalties"},
     {"blocks"},
     {"problem"},
-    {"splitting", "joining"},
+    {"splitting", "joining", "batches"},
     {"solve", "moving"},
     {"statistics"},
     {"pruned"},

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from deepprox import batches
 from deepprox.blocks import Dense
 from deepprox.diary import Diary, Stages, Watch
 from deepprox.joining import quasi_newton
@@ -29,7 +30,7 @@ from deepprox.spreading import same
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
-FORK = 2  # chunks after which a start chooses between two routes
+FORK = 2, 1  # chunks after which a start chooses between two routes: of few weights, of many
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
 _BEGUN: list[bool] = []  # whether this process has begun its first fit
@@ -47,6 +48,7 @@ MESSAGES = {
 class Options(NamedTuple):
     """How a problem is solved; the defaults need no tuning.
 
+    A ``batch`` of rows, unless it is 0, makes ``steps`` steps on as many drawn at random, in place of sweeps.
     ``warm`` says that the one start is near a solution; no hidden block is cut below ``widths``, since a new
     width compiles.
     ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
@@ -55,6 +57,8 @@ class Options(NamedTuple):
     """
 
     sweeps: int = 40
+    batch: int = 0
+    steps: int = 3000
     join: bool = True
     warm: bool = False
     widths: tuple[int, ...] = ()
@@ -141,19 +145,25 @@ def solve(
         # many starts look for the way in single precision; the best of them goes it in full
         rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
         routes = [starts]
-        if options.sweeps:
-            ready = ahead(rough, starts, options)
-            after = stages.run(split, rough, starts, options, diary, stages).W
+        if options.batch:
+            after = stages.run(draw, rough, starts, options, diary, stages)
             routes = [revive(rough, after, starts)]
+            diary.lap("batch")
+        elif options.sweeps:
+            ready = ahead(rough, starts, options)
+            split_ones = stages.run(split, rough, starts, options, diary, stages).W
+            routes = [revive(rough, split_ones, starts)]
             left = options.max_iter - diary.length(0)
-            if n_weights_of(starts[0]) <= SMALL and left > FORK * quasi_newton.CHUNK:
-                routes.append(starts)  # where it costs next to nothing
+            near = problem.allsum.in_memory and not problem.allsum.chained  # else every step is a journey
+            few = n_weights_of(starts[0]) <= SMALL
+            if (few or near) and left > fork_of(starts[0]) * quasi_newton.CHUNK:
+                routes.append(starts)
             ready.result()
             diary.lap("split")
         starts, objectives, route = scout(rough, routes, options, diary, stages)
         best = int(np.argmin(objectives))
         straight = int(route.sum())
-        budget = max(options.max_iter - diary.length(best), 1)
+        budget = max(options.max_iter - diary.length(best), 0)
         chosen = in_dtype(starts[best], dtype)
         note = partial(diary.tell, lane=best)
         curvature = None if isinstance(memory, State) else memory
@@ -209,12 +219,10 @@ def check_spread(problem: Problem, options: Options) -> None:
 def ahead(problem: Problem, starts: list[Weights], options: Options) -> Future:
     """The first program of the join phase, compiled in a thread while the split phase compiles its own.
 
-    Only at the first fit of a process, and only where its shapes are known: waiting for a compiler is what
-    a first fit mostly is.
+    Only at the first fit of a process: waiting for a compiler is what a first fit mostly is.
     """
-    known = len(starts) > 1 or n_weights_of(starts[0]) <= SMALL
     done: Future = Future()
-    if _BEGUN or not known or problem.allsum != same:
+    if _BEGUN or problem.allsum != same:
         done.set_result(None)
         return done
     _BEGUN.append(True)
@@ -234,6 +242,32 @@ def ahead(problem: Problem, starts: list[Weights], options: Options) -> Future:
 def n_weights_of(W: Weights) -> int:
     """How many weights there are."""
     return sum(w.size for w in W)
+
+
+def draw(
+    problem: Problem, starts: list[Weights], options: Options, diary: Diary, stages: Stages
+) -> list[Weights]:
+    """The batch phase: where its steps end."""
+    lanes, dtype = len(starts) > 1, starts[0][0].dtype
+    chunks = min(-(-options.steps // batches.STEPS), options.max_iter)
+    total = np.int32(chunks * batches.STEPS)
+    variables, first = stages.resumed((batches.start(stack(starts)), 0))
+    state = batches.State(*variables)
+    for k in range(first, chunks):
+        number = np.int32(k * batches.STEPS)
+        after, info = batches.chunk(problem, state, number, total, options.batch, lanes)
+        info = info._make(np.asarray(column) for column in info)
+        if not np.isfinite(info.objective).all():
+            break  # keep the last finite weights
+        state = after
+        diary.chunk("batch", info)
+        stages.reached(tuple(state), k + 1)
+    return in_dtype(unstack(state.W, lanes), dtype)
+
+
+def fork_of(W: Weights) -> int:
+    """Chunks after which a start with so many weights chooses between two routes."""
+    return FORK[n_weights_of(W) > SMALL]
 
 
 class After(NamedTuple):
@@ -314,14 +348,14 @@ def scout(
     if len(routes) > 1:
         told: list[list[tuple]] = [[] for _ in routes]
         for r, state in enumerate(states):
-            states[r], told[r] = stages.run(first_steps, problem, W, state, tol)
+            states[r], told[r] = stages.run(first_steps, problem, W, state, tol, fork_of(routes[0][0]))
         each = np.array([np.nan_to_num(np.atleast_1d(one.objective), nan=np.inf) for one in states])
         lowest = each.min(axis=0)
         route = np.argmax(each <= lowest + APART * np.abs(lowest), axis=0)  # of two that tie, the first
         for r, notes in enumerate(told):
             for info, taken in notes:
                 diary.chunk("join", info, np.where(route == r, taken, 0))
-        state, more = pick(states, route, lanes), more - FORK
+        state, more = pick(states, route, lanes), more - fork_of(routes[0][0])
     if lanes:
         state = stages.run(steps, problem, W, state, tol, more, partial(diary.chunk, "join"), stages)
     found = [unravel(w, routes[0][0]) for w in np.atleast_2d(state.w)]
@@ -340,11 +374,11 @@ def begin(problem: Problem, starts: list[Weights]) -> quasi_newton.State:
 
 
 def first_steps(
-    problem: Problem, W: Weights, state: quasi_newton.State, tol: np.ndarray
+    problem: Problem, W: Weights, state: quasi_newton.State, tol: np.ndarray, chunks: int
 ) -> tuple[quasi_newton.State, list[tuple]]:
     """The steps after which routes are compared, and their rows."""
     notes: list[tuple] = []
-    state = steps(problem, W, state, tol, FORK, lambda *rows: notes.append(rows), Stages())
+    state = steps(problem, W, state, tol, chunks, lambda *rows: notes.append(rows), Stages())
     return state, notes
 
 

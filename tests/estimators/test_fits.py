@@ -103,7 +103,8 @@ def test_float32(fitted, flowers):
     single = model(dtype="float32", tol=1e-4).fit(X, y)
     assert all(w.dtype == np.float32 for w in (*single.coefs_, *single.intercepts_))
     assert single.predict_proba(X).dtype == np.float32 and fitted.predict_proba(X).dtype == np.float64
-    assert abs(single.objective_ - fitted.objective_) < 0.05 * fitted.objective_
+    double = model(tol=1e-4).fit(X, y)  # a smaller tolerance may lead to another minimum
+    assert abs(single.objective_ - double.objective_) < 0.05 * double.objective_
     assert single.score(X, y) > 0.9
 
 

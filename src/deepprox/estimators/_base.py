@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._checkpoint import checkpointing
-from deepprox.estimators._observations import counted, dense, merge
+from deepprox.estimators._observations import counted, dense, merge, padded
 from deepprox.estimators._partial import check_settings, learn, stream_of
 from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
@@ -71,6 +71,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         splits,
         join,
         rho,
+        batch_size,
         n_init,
         standardize,
         max_iter,
@@ -93,6 +94,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         self.splits = splits
         self.join = join
         self.rho = rho
+        self.batch_size = batch_size
         self.n_init = n_init
         self.standardize = standardize
         self.max_iter = max_iter
@@ -204,24 +206,24 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         rho = _resolve.resolve_rho(self.rho, len(network.blocks), len(X))
 
         counts = np.flatnonzero(weight)  # what has no weight is not there
-        X, Y, weight = X[counts], Y[counts], weight[counts]
+        if len(counts) < len(X):
+            X, Y, weight = X[counts], Y[counts], weight[counts]
         if rho is None or all(r.ndim == 0 for r in rho):
             X, Y, weight = merge(X, Y, weight)
         weight = weight / allsum(weight.sum())
         scale = scale_of(X, weight, self.standardize, allsum)
-        # padding repeats the first observation with weight 0: any loss can take it
-        rows = np.concatenate([np.arange(len(X)), np.zeros(allsum.room(bucket(len(X))) - len(X), int)])
+        room = allsum.room(bucket(len(X)))
         place = jnp.asarray if allsum == same else np.asarray  # what is spread goes to its devices later
         problem = Problem(
             network,
             loss,
-            place(scale.standardize(X)[rows], dtype),
-            place(Y[rows], dtype),
-            place(np.where(np.arange(len(rows)) < len(X), weight[rows], 0.0), dtype),
+            place(padded(scale.standardize(X), room), dtype),
+            place(padded(Y, room), dtype),
+            place(np.concatenate([weight, np.zeros(room - len(X))]), dtype),
             allsum,
         )
         if rho is not None:
-            rho = tuple(np.asarray(r if r.ndim == 0 else r[counts[rows]], dtype) for r in rho)
+            rho = tuple(np.asarray(r if r.ndim == 0 else padded(r[counts], room), dtype) for r in rho)
         return Posed(problem, scale, rho, int(allsum(len(counts))))
 
     def _solve(
@@ -239,6 +241,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         sweeps = 0 if warm or glm or self.splits == "none" else min(Options().sweeps, self.max_iter)
         options = Options(
             sweeps=sweeps,
+            batch=0 if warm else _resolve.resolve_batch(self.get_params(deep=False), posed.problem, posed.n),
             join=bool(self.join),
             warm=warm,
             splits=_resolve.resolve_splits(self.splits, len(posed.problem.network.blocks) - 1),

@@ -41,7 +41,7 @@ def state(**fields: Any) -> Any:
 RECORDS: dict[str, Any] = {
     saving.name_of(cls): cls for cls in (After, Finish, Info, Live, Memory, Solution, Step)
 } | {"State": state}
-SETTINGS = ("splits", "join", "n_init", "max_iter", "tol", "warm_start", "random_state")
+SETTINGS = ("splits", "join", "batch_size", "n_init", "max_iter", "tol", "warm_start", "random_state")
 
 
 @contextmanager

@@ -41,9 +41,16 @@ def merge(X: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray,
     A fit then gives the same digits for a weight of 3 as for three repetitions, and in whatever order
     the observations come; bootstrap samples lose a third of their rows. Large data stay as they are.
     """
-    rows = np.ascontiguousarray(np.column_stack([X, Y]) + 0.0)  # minus zero is zero
-    if rows.size > SORT_LIMIT:
+    if X.size + Y.size > SORT_LIMIT:
         return X, Y, weight
+    rows = np.ascontiguousarray(np.column_stack([X, Y]) + 0.0)  # minus zero is zero
     keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     return X[first], Y[first], np.bincount(group, weight)
+
+
+def padded(rows: np.ndarray, room: int) -> np.ndarray:
+    """The rows and then the first of them again, up to ``room``: as padding, any loss can take it."""
+    if len(rows) == room:
+        return rows
+    return np.concatenate([rows, np.broadcast_to(rows[:1], (room - len(rows), *rows.shape[1:]))])

@@ -50,11 +50,12 @@ from deepprox.penalties import (
     StudentT,
     Zero,
 )
-from deepprox.problem import Network
+from deepprox.problem import Network, Problem
 from deepprox.spreading import Devices, Spread, same
 from deepprox.struct import replace
 
 DEFAULT_ALPHA = 1e-3
+BATCH, MANY = 512, 10_000  # rows of a batch, and of the data from which a fit begins with batches
 
 LINKS: Mapping[str, Callable[[], Link]] = {
     "identity": links.Identity,
@@ -259,6 +260,21 @@ def resolve_splits(splits: Any, n_hidden: int) -> tuple[int, ...]:
     return tuple(sorted(int(number) for number in chosen))
 
 
+def resolve_batch(params: Mapping[str, Any], problem: Problem, n: int) -> int:
+    """How many rows a step of the batch phase draws; 0 where there is no such phase."""
+    size, network, allsum = params["batch_size"], problem.network, problem.allsum
+    if size is None:
+        return 0
+    apart = not allsum.in_memory or allsum.chained
+    if size == "auto":
+        own = params["splits"] != "all" or not params["join"] or not isinstance(params["rho"], str)
+        many = n >= MANY and len(network.blocks) > 1 and network.smooth
+        return BATCH if many and not own and not apart else 0
+    if apart:
+        raise ValueError("batch_size needs all rows in memory and sums inside of programs: leave it 'auto'.")
+    return int(size)
+
+
 def resolve_rho(rho: Any, n_blocks: int, n: int) -> tuple[np.ndarray, ...] | None:
     """Constraint weights: None to grow by themselves, or one number or column of ``n`` for each block."""
     if isinstance(rho, str) and rho == "auto":
@@ -318,6 +334,11 @@ def resolve_settings(params: Mapping[str, Any]) -> None:
         value = params[name]
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    batch = params["batch_size"]
+    if not (batch is None or batch == "auto" or (isinstance(batch, Integral) and int(batch) >= 1)):
+        raise ValueError(f"batch_size must be 'auto', a whole number of at least 1, or None, got {batch!r}.")
+    if isinstance(batch, Integral) and not params["join"]:
+        raise ValueError("batch_size takes the place of the split phase, and join=False leaves only that.")
     tol = params["tol"]
     if not isinstance(tol, Real) or not 0 < float(tol) < np.inf:
         raise ValueError(f"tol must be a positive number, got {tol!r}.")

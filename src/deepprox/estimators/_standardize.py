@@ -16,8 +16,12 @@ class Scale(NamedTuple):
 
     def standardize(self, X: np.ndarray) -> np.ndarray:
         """Inputs on the solver's scale; a constant one is 0, not the rounding error of its mean."""
-        scaled = np.where(self.constant, 0.0, (X - self.mean) / self.spread)
-        return scaled.astype(X.dtype, copy=False)
+        if not self.mean.any() and (self.spread == 1).all() and not self.constant.any():
+            return X
+        scaled = np.subtract(X, self.mean, dtype=X.dtype)
+        scaled /= self.spread.astype(X.dtype)
+        scaled[:, self.constant] = 0.0
+        return scaled
 
     def to_inputs(self, W: np.ndarray) -> np.ndarray:
         """First-block weights, bias in column 0, for the user's inputs."""

@@ -62,6 +62,11 @@ class DeepRegressor(RegressorMixin, DeepBase):
         Weights of the split constraints. "auto" starts them from the penalties and lets them grow;
         given ones stay, each a number or an array with one number for each observation. Blocks that
         ``splits`` leaves whole have no constraint, and their entries are not used.
+    batch_size : "auto", int or None, default="auto"
+        How many rows, drawn at random, each of 3000 proximal steps takes that a fit to many rows begins with,
+        in place of the split phase. "auto" is 512 from 10 000 rows on, and None with fewer rows,
+        without hidden layers, where ``splits``, ``rho`` or ``join`` ask for a split phase of their own, and
+        where rows are not in memory.
     n_init : int, default=1
         Random starts, run side by side; the lowest objective is kept.
     standardize : bool, default=True
@@ -140,6 +145,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         splits="all",
         join=True,
         rho="auto",
+        batch_size="auto",
         n_init=1,
         standardize=True,
         max_iter=2000,
@@ -163,6 +169,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
             splits=splits,
             join=join,
             rho=rho,
+            batch_size=batch_size,
             n_init=n_init,
             standardize=standardize,
             max_iter=max_iter,

@@ -5,6 +5,7 @@ from typing import Any
 from deepprox.plotting.colours import INK, MUTED
 
 PHASES = {
+    "batch": ("#EEF0F2", "batch"),
     "split": ("#E8EEF7", "split"),
     "join": ("#FBF1E3", "join"),
     "newton": ("#E9F4EA", "Newton"),

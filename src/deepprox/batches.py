@@ -1,0 +1,103 @@
+"""The batch phase: proximal steps on rows drawn at random, for data of which a few rows say most.
+
+With ``G_l`` the gradient in block ``l`` of the mean loss of the rows drawn,
+
+    M_l <- 0.9 M_l + 0.1 G_l                    the direction
+    v_l <- 0.999 v_l + 0.001 mean(G_l^2)        how large the gradients of a block are
+    s_l  = rate |W_l at the start| / sqrt(v_l)  the length of its step
+    W_l <- prox(W_l - s_l M_l, s_l)             of its penalty
+
+both averages freed of the zeros that they start from, ``| |`` the root of the mean square, the rate falling
+to zero along half a cosine. This is Adam (Kingma and Ba, 2015) with one length for all weights of a block:
+the prox of every penalty is then exact, zeros are exact on the way, and what a step leaves alone on average
+is stationary for the objective itself. Rows are drawn with replacement, in single precision.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from deepprox.problem import Problem, Weights
+from deepprox.spreading import program
+
+STEPS = 50  # of one call of the compiled program: a row of the history
+RATE = 0.05  # the first steps, as a share of the weights they change
+MEAN, SQUARE = 0.9, 0.999  # how much of the averages a step keeps
+
+
+class State(NamedTuple):
+    """Weights, the two averages, and how large the weights were at the start."""
+
+    W: Weights
+    mean: Weights
+    square: tuple[Any, ...]
+    size: tuple[Any, ...]
+
+
+class Info(NamedTuple):
+    """The mean loss of the rows drawn during a chunk, with the penalties at its end, and the non-zeros."""
+
+    objective: Array
+    loss: Array
+    n_nonzero: Array
+
+
+def start(W: Weights) -> State:
+    """The state before the first step."""
+    W = tuple(np.asarray(w, np.float32) for w in W)
+    sizes = tuple(np.sqrt((w**2).mean((-2, -1))) for w in W)
+    return State(W, tuple(np.zeros_like(w) for w in W), tuple(np.zeros_like(size) for size in sizes), sizes)
+
+
+def step(problem: Problem, state: State, count: Array, rate: Array) -> tuple[State, Array]:
+    """Step number ``count`` on the rows of a problem, and their loss before it."""
+    loss, G = problem.loss_and_gradient(state.W)
+    mean = tuple(MEAN * m + (1 - MEAN) * g for m, g in zip(state.mean, G, strict=True))
+    square = tuple(SQUARE * v + (1 - SQUARE) * (g**2).mean() for v, g in zip(state.square, G, strict=True))
+    tiny = jnp.finfo(jnp.float32).tiny
+    lengths = [
+        rate * size / jnp.sqrt(v / (1 - SQUARE**count) + tiny)
+        for size, v in zip(state.size, square, strict=True)
+    ]
+    W = tuple(
+        block.prox(w - length * m / (1 - MEAN**count), length)
+        for block, w, m, length in zip(problem.network.blocks, state.W, mean, lengths, strict=True)
+    )
+    return State(W, mean, square, state.size), loss
+
+
+@program("batch", "lanes")
+def chunk(
+    problem: Problem, state: State, first: Any, total: Any, batch: int, lanes: bool
+) -> tuple[State, Info]:
+    """``STEPS`` of ``total`` steps, from number ``first`` on, with ``batch`` rows of every device each."""
+    n = jnp.maximum(jnp.count_nonzero(problem.weight), 1)  # rows without weight stand last
+    rows = jax.random.randint(jax.random.key(first), (STEPS, batch), 0, n)
+    network, loss = single((problem.network, problem.loss))
+    numbers = first + jnp.arange(STEPS)
+    rates = RATE * (1 + jnp.cos(jnp.pi * (numbers / total).astype(jnp.float32))) / 2
+
+    def one(state: State) -> tuple[State, Info]:
+        def draw_and_step(state: State, now: tuple) -> tuple[State, Array]:
+            rows, number, rate = now
+            X, y, weight = single((problem.X[rows], problem.y[rows], n * problem.weight[rows]))
+            weight = weight / problem.allsum(weight.sum())
+            some = Problem(network, loss, X, y, weight, problem.allsum)
+            return step(some, state, number.astype(jnp.float32) + 1, rate)
+
+        state, losses = lax.scan(draw_and_step, state, (rows, numbers, rates))
+        mean, n_nonzero = losses.mean(), sum(jnp.count_nonzero(w) for w in state.W)
+        told = mean + network.penalty(state.W), mean, n_nonzero
+        return state, Info(*(jnp.reshape(column, 1) for column in told))
+
+    # rows that a draw repeats or misses are noise already: eleven bits of their products are enough
+    with jax.default_matmul_precision(jax.config.values["jax_default_matmul_precision"] or "tensorfloat32"):
+        return jax.vmap(one)(state) if lanes else one(state)
+
+
+def single(tree: Any) -> Any:
+    """The same numbers in single precision."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), tree)

@@ -1,0 +1,178 @@
+"""The batch phase: its formulas in NumPy, the lasso it ends at, and what it leaves to the join phase."""
+
+import jax
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import Lasso
+
+from deepprox import DeepClassifier, DeepRegressor, batches
+from deepprox.blocks import Dense
+from deepprox.estimators import _resolve
+from deepprox.estimators._resolve import BATCH, MANY, resolve_batch
+from deepprox.losses import Squared
+from deepprox.penalties import L1, Nuclear
+from deepprox.problem import Network, Problem
+from deepprox.runtime import precision
+from deepprox.spreading import Spread
+from deepprox.struct import replace
+from spreading.kills import killed
+
+ALPHA = 0.05
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 8))
+Y = X[:, :1] * 2 - X[:, 1:2] + 0.3 + 0.5 * RNG.normal(size=(200, 1))
+
+
+def lasso(padding=0):
+    """A lasso with some rows of weight 0 at the end, which hold no numbers at all."""
+    pad = lambda A: np.concatenate([A, np.full((padding, A.shape[1]), np.nan)])  # noqa: E731
+    weight = np.concatenate([np.full(200, 1 / 200), np.zeros(padding)])
+    return Problem(Network((Dense(1, penalty=L1(ALPHA)),)), Squared(), pad(X), pad(Y), weight)
+
+
+def by_hand(problem, W, first, total, batch):
+    """The same steps in NumPy, double precision."""
+    n, M, v, size = 200, 0.0, 0.0, np.sqrt((W**2).mean())
+    rows = np.asarray(jax.random.randint(jax.random.key(first), (batches.STEPS, batch), 0, n))
+    losses = []
+    for k, drawn in enumerate(rows):
+        F = np.column_stack([np.ones(batch), problem.X[drawn]])
+        r = F @ W.T - problem.y[drawn]
+        losses.append((r**2).mean() / 2)
+        G, t = r.T @ F / batch, first + k + 1
+        M, v = 0.9 * M + 0.1 * G, 0.999 * v + 0.001 * (G**2).mean()
+        rate = batches.RATE * (1 + np.cos(np.pi * (first + k) / total)) / 2
+        s = rate * size / np.sqrt(v / (1 - 0.999**t))
+        W = W - s * M / (1 - 0.9**t)
+        W[:, 1:] = np.sign(W[:, 1:]) * np.maximum(np.abs(W[:, 1:]) - s * ALPHA, 0)
+    return W, np.mean(losses)
+
+
+def chunk(problem, W, first=0, total=200, batch=32, lanes=False):
+    with precision(np.float64):
+        state = batches.start((W,))
+        state, info = batches.chunk(problem, state, np.int32(first), np.int32(total), batch, lanes)
+    return np.asarray(state.W[0]), info
+
+
+def test_steps_are_the_formulas():
+    W = RNG.normal(size=(1, 9))
+    found, info = chunk(lasso(), W)
+    wanted, loss = by_hand(lasso(), W.copy(), 0, 200, 32)
+    np.testing.assert_allclose(found, wanted, atol=2e-5)
+    np.testing.assert_allclose(info.loss, loss, rtol=1e-5)
+    np.testing.assert_allclose(info.objective, loss + ALPHA * np.abs(wanted[:, 1:]).sum(), rtol=1e-4)
+    assert found.dtype == np.float32
+
+
+def test_rows_without_weight_are_never_drawn():
+    W = RNG.normal(size=(1, 9))
+    np.testing.assert_array_equal(chunk(lasso(), W)[0], chunk(lasso(padding=56), W)[0])
+
+
+def test_starts_side_by_side_are_those_one_by_one():
+    W = RNG.normal(size=(3, 1, 9))
+    together, info = chunk(lasso(), W, lanes=True)
+    assert info.objective.shape == (3, 1)
+    for one, w in zip(together, W, strict=True):
+        np.testing.assert_allclose(one, chunk(lasso(), w)[0], atol=1e-5)
+
+
+def test_the_end_is_near_the_lasso():
+    model = DeepRegressor((), alpha=ALPHA, standardize=False, batch_size=64, max_iter=60, random_state=0)
+    with pytest.warns(match="stopped at max_iter"):
+        model.fit(X, Y[:, 0])
+    oracle = Lasso(ALPHA, tol=1e-10).fit(X, Y[:, 0])
+    lowest = ((oracle.predict(X) - Y[:, 0]) ** 2).mean() / 2 + ALPHA * np.abs(oracle.coef_).sum()
+    assert set(model.history_["phase"]) == {"batch"} and len(model.history_) == 60
+    assert lowest <= model.objective_ <= 1.01 * lowest
+    assert 0 < np.count_nonzero(model.coefs_[0]) < 8  # zeros are exact
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_classification(600, 6, n_informative=4, random_state=0)
+
+
+def network(**params):
+    return DeepClassifier((6,), link="tanh", alpha=0.01, random_state=0, **{"batch_size": 64} | params)
+
+
+@pytest.fixture(scope="module")
+def whole(moons):
+    return network().fit(*moons)
+
+
+def test_the_join_phase_certifies(moons, whole):
+    phases = whole.history_["phase"].drop_duplicates().tolist()
+    assert phases[:2] == ["batch", "join"] and whole.solution_.status == "converged"
+    assert {"batch", "join"} == {*whole.solution_.seconds}
+    assert whole._W[0].dtype == np.float64
+
+
+def test_several_starts(moons, whole):
+    many = network(n_init=3).fit(*moons)
+    assert len(many.solution_.starts) == 3 and many.solution_.status == "converged"
+    assert many.objective_ < whole.objective_ + 1e-6
+
+
+@pytest.mark.parametrize("after", [2, 30])
+def test_interrupted_it_goes_on_to_the_same_bits(moons, whole, tmp_path, monkeypatch, after):
+    from deepprox.estimators import _checkpoint
+
+    monkeypatch.setattr(_checkpoint, "SHARE", np.inf)
+    assert killed(after, network(checkpoint=tmp_path).fit, *moons)
+    again = network(checkpoint=tmp_path, resume=True).fit(*moons)
+    for one, other in zip(whole._W, again._W, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_penalty_that_is_a_constraint_or_has_other_kinks(moons):
+    model = network(penalty="nuclear", max_iter=61)
+    with pytest.warns(match="max_iter"):
+        model.fit(*moons)
+    assert np.isfinite(model.objective_) and model.score(*moons) > 0.7
+
+
+class Apart(Spread):
+    """Rows that are not in memory."""
+
+    in_memory = False
+
+    def __call__(self, tree):
+        return tree
+
+
+RULE = [
+    ({}, MANY, BATCH),
+    ({}, MANY - 1, 0),
+    ({"batch_size": None}, MANY, 0),
+    ({"batch_size": 7}, 100, 7),
+    ({"splits": "none"}, MANY, 0),
+    ({"splits": (1,)}, MANY, 0),
+    ({"rho": 1.0}, MANY, 0),
+    ({"join": False}, MANY, 0),
+]
+
+
+@pytest.mark.parametrize("params, n, wanted", RULE, ids=str)
+def test_which_data_have_batches(params, n, wanted):
+    given = {"batch_size": "auto", "splits": "all", "rho": "auto", "join": True} | params
+    blocks = (Dense(4, penalty=L1(0.1)), Dense(1, penalty=L1(0.1)))
+    problem = replace(lasso(), network=Network(blocks))
+    assert resolve_batch(given, problem, n) == wanted
+    if wanted == BATCH:
+        assert resolve_batch(given, lasso(), n) == 0  # without hidden layers
+        assert resolve_batch(given, replace(problem, allsum=Apart()), n) == 0
+        other = Network((Dense(4, penalty=Nuclear(0.1)), blocks[1]))
+        assert resolve_batch(given, replace(problem, network=other), n) == 0
+    elif wanted:
+        with pytest.raises(ValueError, match="batch_size needs all rows in memory"):
+            resolve_batch(given, replace(problem, allsum=Apart()), n)
+
+
+def test_many_rows_begin_with_batches(monkeypatch, moons):
+    monkeypatch.setattr(_resolve, "MANY", 600)
+    model = network(batch_size="auto").fit(*moons)
+    assert model.history_["phase"][0] == "batch"
