@@ -4,6 +4,7 @@ import sys
 
 from benchmarks import (
     barriers,
+    beginnings,
     certificates,
     clusters,
     cold,
@@ -34,6 +35,7 @@ ALL = {
         cold,
         envelopes,
         barriers,
+        beginnings,
         splits,
         width,
         degrees_of_freedom,

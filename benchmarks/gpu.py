@@ -155,10 +155,15 @@ def judged(W: list[np.ndarray], given: Given, alpha: float) -> dict[str, Any]:
 
 
 def outputs(W: list[np.ndarray], X: np.ndarray) -> np.ndarray:
-    """The last pre-activations of a ReLU network."""
-    for w in W[:-1]:
-        X = np.maximum(X @ w[:, 1:].T + w[:, 0], 0)
-    return X @ W[-1][:, 1:].T + W[-1][:, 0]
+    """The last pre-activations of a ReLU network, in full single precision, whoever trained it."""
+    import jax
+    import jax.numpy as jnp
+
+    with jax.default_matmul_precision("highest"):
+        reads = jnp.asarray(X)
+        for w in W[:-1]:
+            reads = jnp.maximum(reads @ w[:, 1:].T + w[:, 0], 0)
+        return np.asarray(reads @ W[-1][:, 1:].T + W[-1][:, 0])
 
 
 def mean_loss(W: list[np.ndarray], given: Given) -> float:

@@ -30,7 +30,8 @@ from deepprox.spreading import same
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
-FORK = 2, 1  # chunks after which a start chooses between two routes: of few weights, of many
+FORK = 2  # chunks after which a start chooses between two routes
+BEHIND = 1.0  # a route that is above the lowest by more than this share of it is given up
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
 _BEGUN: list[bool] = []  # whether this process has begun its first fit
@@ -156,7 +157,7 @@ def solve(
             left = options.max_iter - diary.length(0)
             near = problem.allsum.in_memory and not problem.allsum.chained  # else every step is a journey
             few = n_weights_of(starts[0]) <= SMALL
-            if (few or near) and left > fork_of(starts[0]) * quasi_newton.CHUNK:
+            if (few or near) and left > FORK * quasi_newton.CHUNK:
                 routes.append(starts)
             ready.result()
             diary.lap("split")
@@ -265,11 +266,6 @@ def draw(
     return in_dtype(unstack(state.W, lanes), dtype)
 
 
-def fork_of(W: Weights) -> int:
-    """Chunks after which a start with so many weights chooses between two routes."""
-    return FORK[n_weights_of(W) > SMALL]
-
-
 class After(NamedTuple):
     """Where the split phase ended: weights, which starts met the residual tolerances, and all variables.
 
@@ -347,15 +343,21 @@ def scout(
     more, state = SCOUT // quasi_newton.CHUNK, states[0]
     if len(routes) > 1:
         told: list[list[tuple]] = [[] for _ in routes]
-        for r, state in enumerate(states):
-            states[r], told[r] = stages.run(first_steps, problem, W, state, tol, fork_of(routes[0][0]))
-        each = np.array([np.nan_to_num(np.atleast_1d(one.objective), nan=np.inf) for one in states])
-        lowest = each.min(axis=0)
+        racing = list(range(len(states)))
+        for _ in range(FORK):
+            for r in racing:
+                states[r], notes = stages.run(first_steps, problem, W, states[r], tol)
+                told[r] += notes
+            each = np.array([np.nan_to_num(np.atleast_1d(one.objective), nan=np.inf) for one in states])
+            lowest = each.min(axis=0)
+            racing = [r for r in racing if (each[r] <= lowest + BEHIND * np.abs(lowest)).any()]
+            if len(racing) == 1:
+                break
         route = np.argmax(each <= lowest + APART * np.abs(lowest), axis=0)  # of two that tie, the first
         for r, notes in enumerate(told):
             for info, taken in notes:
                 diary.chunk("join", info, np.where(route == r, taken, 0))
-        state, more = pick(states, route, lanes), more - fork_of(routes[0][0])
+        state, more = pick(states, route, lanes), more - FORK
     if lanes:
         state = stages.run(steps, problem, W, state, tol, more, partial(diary.chunk, "join"), stages)
     found = [unravel(w, routes[0][0]) for w in np.atleast_2d(state.w)]
@@ -374,11 +376,11 @@ def begin(problem: Problem, starts: list[Weights]) -> quasi_newton.State:
 
 
 def first_steps(
-    problem: Problem, W: Weights, state: quasi_newton.State, tol: np.ndarray, chunks: int
+    problem: Problem, W: Weights, state: quasi_newton.State, tol: np.ndarray
 ) -> tuple[quasi_newton.State, list[tuple]]:
-    """The steps after which routes are compared, and their rows."""
+    """A chunk of steps, after which routes are compared, and their rows."""
     notes: list[tuple] = []
-    state = steps(problem, W, state, tol, chunks, lambda *rows: notes.append(rows), Stages())
+    state = steps(problem, W, state, tol, 1, lambda *rows: notes.append(rows), Stages())
     return state, notes
 
 

@@ -80,7 +80,7 @@ SETTINGS = [
     ({"rho": "grow"}, ValueError, "rho must be 'auto'"),
     ({"rho": (1.0,)}, ValueError, r"one entry per block \(2\)"),
     ({"rho": (1.0, np.ones(3))}, ValueError, "array of 40 positive numbers"),
-    ({"batch_size": 0}, ValueError, "batch_size must be 'auto', a whole number of at least 1, or None, got 0"),
+    ({"batch_size": 0}, ValueError, "batch_size must be 'auto', a whole number of at least 1, or None"),
     ({"batch_size": 8, "join": False}, ValueError, "takes the place of the split phase"),
     ({"n_init": 0}, ValueError, "n_init must be a whole number of at least 1, got 0"),
     ({"max_iter": 0}, ValueError, "max_iter must be a whole number of at least 1, got 0"),

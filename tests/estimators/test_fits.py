@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from sklearn.datasets import load_iris
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.exceptions import ConvergenceWarning
 
-from deepprox import DeepClassifier, DeepRegressor, links, losses, penalties
+from deepprox import DeepClassifier, DeepRegressor, links, losses, penalties, solve
 from deepprox.plotting import ConvergenceDisplay
 from deepprox.runtime import bucket
 
@@ -239,3 +241,13 @@ def test_a_users_own_words_pass_straight_through(flowers, waves):
     assert mine.penalty.alpha == 0.02
     ours = DeepRegressor((), loss=Scaled(), alpha=0.1).fit(*waves)
     np.testing.assert_allclose(ours.objective_, DeepRegressor((), alpha=0.1).fit(*waves).objective_)
+
+
+def test_large_networks_go_both_ways(monkeypatch):
+    X, y = make_friedman1(300, 20, noise=1.0, random_state=0)
+    posed = DeepRegressor((50,), alpha=0.02, random_state=0, max_iter=300, tol=1e-3)
+    with pytest.warns(ConvergenceWarning, match="1 of 1 starts went straight"):
+        both = clone(posed).fit(X, y).objective_
+    monkeypatch.setattr(solve, "FORK", 10**6)  # more steps than there are: no second route
+    with pytest.warns(ConvergenceWarning):
+        assert both < 0.6 * clone(posed).fit(X, y).objective_
