@@ -351,8 +351,6 @@ def scout(
             each = np.array([np.nan_to_num(np.atleast_1d(one.objective), nan=np.inf) for one in states])
             lowest = each.min(axis=0)
             racing = [r for r in racing if (each[r] <= lowest + BEHIND * np.abs(lowest)).any()]
-            if len(racing) == 1:
-                break
         route = np.argmax(each <= lowest + APART * np.abs(lowest), axis=0)  # of two that tie, the first
         for r, notes in enumerate(told):
             for info, taken in notes:

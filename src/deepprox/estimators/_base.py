@@ -401,7 +401,10 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
 
     @property
     def history_(self):
-        """One row for each iteration: phase, objective, loss, residuals, certificate, non-zeros."""
+        """One row for each iteration: phase, objective, loss, residuals, certificate, non-zeros.
+
+        In the phase "batch" an iteration is 50 steps, and its loss the mean over the rows that they drew.
+        """
         check_is_fitted(self)
         import pandas as pd
 
