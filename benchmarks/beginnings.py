@@ -15,7 +15,7 @@ N_TEST, ITERATIONS, TOL = 5000, 400, 1e-5
 NEVER = 10**6  # chunks after which routes are compared, more than there are
 WAYS = {
     "split alone": {"batch_size": None},
-    "both routes (default)": {"batch_size": None},
+    "both routes": {"batch_size": None},
     "batches": {"batch_size": BATCH},
     "straight": {"batch_size": None, "splits": "none"},
 }
@@ -51,7 +51,8 @@ def fit(make, X, y, n, hidden, alpha, way):
         model.fit(X[:n], y[:n])
         began = time.perf_counter()
         model.fit(X[:n], y[:n])
-    return model.objective_, model.score(X[n:], y[n:]), model.n_nonzero_, time.perf_counter() - began
+        seconds = time.perf_counter() - began
+    return model.objective_, model.score(X[n:], y[n:]), model.n_nonzero_, seconds
 
 
 def main() -> None:

@@ -147,13 +147,13 @@ def solve(
         rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
         routes = [starts]
         if options.batch:
-            after = stages.run(draw, rough, starts, options, diary, stages)
-            routes = [revive(rough, after, starts)]
+            drawn = stages.run(draw, rough, starts, options, diary, stages)
+            routes = [revive(rough, drawn, starts)]
             diary.lap("batch")
         elif options.sweeps:
             ready = ahead(rough, starts, options)
-            split_ones = stages.run(split, rough, starts, options, diary, stages).W
-            routes = [revive(rough, split_ones, starts)]
+            swept = stages.run(split, rough, starts, options, diary, stages).W
+            routes = [revive(rough, swept, starts)]
             left = options.max_iter - diary.length(0)
             near = problem.allsum.in_memory and not problem.allsum.chained  # else every step is a journey
             few = n_weights_of(starts[0]) <= SMALL
