@@ -2,10 +2,12 @@
 
     PYTHONPATH=src:. python -m benchmarks.gpu --pack build/gpu              # once, where the data are
     PYTHONPATH=src:. python -m benchmarks.gpu --data build/gpu --minutes 9  # on the machine with the card
+    PYTHONPATH=src:. python -m benchmarks.gpu --tell build/gpu/results.jsonl  # tables and a picture
 
-Needs jax, torch and scikit-learn. Every part is a process of its own with a share of the time, and writes a
-line of JSON for everything that it finds, so that nothing is lost when time is up. ``--tiny`` is the same
-with small networks on few images, for a machine without a card.
+Needs jax, torch and scikit-learn. Parts run in processes with a share of the time each, and write a line of
+JSON for everything that they find, so that nothing is lost when time is up. ``--nets`` says which
+networks, of which each wants nine minutes. ``--tiny`` is the same with small networks on few images, for a
+machine without a card.
 """
 
 import argparse
@@ -24,11 +26,11 @@ import numpy as np
 
 FILE = "fashion.npz"
 GOALS, LEVELS = (0.88, 0.895), (0.90, 0.95, 0.98)
-ALPHAS = (1e-5, 2e-5, 3e-5, 4e-5, 6e-5, 1e-4, 2e-4, 1e-3)  # on the mean loss
+ALPHAS = (1e-5, 2e-5, 2.5e-5, 3e-5, 4e-5, 6e-5, 8e-5, 1e-4, 2e-4, 1e-3)  # on the mean loss
 WEAK = ALPHAS[0]
 BATCH, RATE, EPOCHS, RETRAIN = 1024, 2e-3, 30, 10
 BATCHES = 60  # iterations of the whole batch phase: fewer are a shorter one, and no join phase
-EFFORTS = (4, 8, 15, 30, BATCHES, BATCHES + 25, BATCHES + 100)  # iterations, all phases together
+EFFORTS = (4, 6, 8, 11, 15, 30, BATCHES, BATCHES + 25, BATCHES + 100)  # iterations, all phases together
 SPARSE_EFFORTS = (BATCHES, BATCHES + 50)
 SWEEPS = 40  # of a whole split phase
 PHASES = ("batch", "split", "join", "newton")
@@ -208,10 +210,10 @@ def deepprox(given: Given) -> Found:
 
 
 def deepprox_sparse(given: Given) -> Found:
-    """Every strength from random weights, twice: a network that shrinks compiles anew the first time."""
+    """Every strength from random weights; twice where it may compile: first, and where a network shrinks."""
     for effort in SPARSE_EFFORTS:
         for alpha in ALPHAS[::-1]:
-            for turn in ("cold", "warm"):
+            for turn in ("cold", "warm")[effort == BATCHES and alpha != ALPHAS[-1] :]:
                 if given.late():
                     return
                 model = estimator(given, alpha, effort)
@@ -220,7 +222,7 @@ def deepprox_sparse(given: Given) -> Found:
 
 def sweeping(given: Given) -> Found:
     """The split phase in the place of batches, alone and with steps after it."""
-    for alpha, effort in ((WEAK, SWEEPS), (WEAK, SWEEPS + 100), (ALPHAS[5], SWEEPS + 100)):
+    for alpha, effort in ((WEAK, SWEEPS), (WEAK, SWEEPS + 100), (1e-4, SWEEPS + 100)):
         for turn in ("cold", "warm"):
             if given.late():
                 return
@@ -255,7 +257,7 @@ def products(given: Given) -> Found:
             began = time.perf_counter()
             multiply(A).block_until_ready()
             times.append(time.perf_counter() - began)
-        device = str(jax.devices()[0])
+        device = jax.devices()[0].device_kind
         yield {"precision": precision, "tflops": 2 * size**3 / min(times) / 1e12, "device": device}
 
 
@@ -408,56 +410,45 @@ PARTS: dict[str, Callable[[Given], Found]] = {
     "deepprox, sweeps": sweeping,
     "deepprox, devices": on_devices,
 }
-# part, network, precision of JAX's products, share of the time
-PLAN = [
-    ("products", "2 x 1000", "default", 1),
-    ("adam", "2 x 1000", "default", 2),
-    ("deepprox", "2 x 1000", "default", 6),
-    ("deepprox, sparse", "2 x 1000", "default", 14),
-    ("pruning", "2 x 1000", "default", 3),
-    ("proximal adam", "2 x 1000", "default", 4),
-    ("deepprox", "10 x 600", "default", 7),
-    ("adam", "10 x 600", "default", 2),
-    ("deepprox", "3 x 1500", "default", 5),
-    ("adam", "3 x 1500", "default", 2),
-    ("deepprox, devices", "2 x 1000", "default", 3),
-    ("deepprox, sweeps", "2 x 1000", "default", 5),
-]
+# parts that share a process, where imports and compilations are done once, and shares of the time
+OTHERS: dict[tuple[str, ...], int] = {
+    ("adam", "pruning", "proximal adam"): 4,
+    ("deepprox", "deepprox, sparse"): 8,
+}
+PLAN: dict[str, dict[tuple[str, ...], int]] = {
+    "2 x 1000": {("products",): 1} | OTHERS | {("deepprox, devices", "deepprox, sweeps"): 4},
+    "3 x 1500": OTHERS,
+    "10 x 600": OTHERS,
+}
 
 
 def work(options: argparse.Namespace) -> None:
-    """One part in this process."""
-    part, net = options.part, NETS[options.net]
-    began = time.perf_counter()
+    """Some parts in this process."""
+    net, began = NETS[options.net], time.perf_counter()
     data = load(options.data, options.tiny)
     given = Given(*data, net.tiny if options.tiny else net.hidden, began + options.seconds)
-    label = {
-        "part": part,
-        "net": options.net,
-        "precision": os.environ.get("JAX_DEFAULT_MATMUL_PRECISION", "default"),
-    }
-    for row in PARTS[part](given):
-        with options.out.open("a") as file:
-            file.write(json.dumps(label | row) + "\n")
+    for part in options.parts:
+        for row in PARTS[part](given):
+            with options.out.open("a") as file:
+                file.write(json.dumps({"part": part, "net": options.net} | row) + "\n")
 
 
 def run_all(options: argparse.Namespace) -> None:
-    """Every part in turn, each with its share; one that fails or is late leaves a line that says so."""
+    """Every process in turn, each with its share; one that fails or is late leaves a line that says so."""
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text("")
-    ends, plan = time.perf_counter() + 60 * options.minutes, PLAN
-    for k, (part, net, precision, share) in enumerate(plan):
+    ends = time.perf_counter() + 60 * options.minutes
+    plan = [(parts, net, share) for net in options.nets for parts, share in PLAN[net].items()]
+    for k, (parts, net, share) in enumerate(plan):
         left = ends - time.perf_counter()
         seconds = min(max(1.2 * left * share / sum(p[-1] for p in plan[k:]), LEAST), left - 5)
         if seconds < LEAST / 2:
             break
         environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        if precision != "default":
-            environment["JAX_DEFAULT_MATMUL_PRECISION"] = precision
-        command = [sys.executable, "-m", "benchmarks.gpu", "--part", part, "--net", net]
+        command = [sys.executable, "-m", "benchmarks.gpu", "--parts", *parts, "--net", net]
         command += ["--seconds", f"{0.85 * seconds:.0f}", "--data", options.data, "--out", options.out]
         command += ["--tiny"] if options.tiny else []
-        print(f"{part}, {net}, {precision}: {seconds:.0f} s", flush=True)
+        print(f"{'; '.join(parts)}: {net}, {seconds:.0f} s", flush=True)
         trouble = ""
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
@@ -468,63 +459,173 @@ def run_all(options: argparse.Namespace) -> None:
         if trouble:
             print(f"  {trouble}", flush=True)
             with options.out.open("a") as file:
-                file.write(
-                    json.dumps({"part": part, "net": net, "precision": precision, "trouble": trouble}) + "\n"
-                )
-    summary([json.loads(line) for line in options.out.read_text().splitlines()])
+                file.write(json.dumps({"part": parts[0], "net": net, "trouble": trouble}) + "\n")
 
 
-def summary(rows: list[dict[str, Any]]) -> None:
-    """The answers, in lines."""
-    for row in rows:
-        if "tflops" in row:
-            print(f"products, {row['precision']}: {row['tflops']:.1f} TFLOP/s on {row['device']}")
-    runs = dict.fromkeys(
-        (r["part"], r["net"], r["precision"]) for r in rows if r["part"] in ("adam", "deepprox")
-    )
-    for run in runs:
-        mine = [r for r in rows if (r["part"], r["net"], r["precision"]) == run and "accuracy" in r]
-        firsts = [min((r["seconds"] for r in mine if r["accuracy"] >= goal), default=None) for goal in GOALS]
-        told = ", ".join(f"{g:.1%} in {'-' if s is None else f'{s:.2f} s'}" for g, s in zip(GOALS, firsts))
-        best = max((r["accuracy"] for r in mine), default=float("nan"))
-        print(f"{', '.join(run)}: {told}, best {best:.2%}")
-        if run[0] == "deepprox" and mine:
-            rates = "; ".join(pace(mine, phase) for phase in ("batch", "join"))
-            told = [r["join monotone"] for r in mine if r["join monotone"] is not None]
-            print(f"  {rates}; join phase monotone: {all(told) if told else 'not reached'}")
-    for row in rows:
-        if row["part"] in ("deepprox, devices", "deepprox, sweeps") and "accuracy" in row:
-            told = {key: row.get(key) for key in ("devices", "turn", "effort", "alpha", "phases")}
-            print(f"{row['part']}: {told}, {row['seconds']:.2f} s, {row['accuracy']:.2%}")
-    sparse = [
-        r for r in rows if "zeros" in r and r["part"] in ("pruning", "proximal adam", "deepprox, sparse")
-    ]
+# What was found
+
+Rows = list[dict[str, Any]]
+
+
+def tell(files: list[Path]) -> None:
+    """Tables, targets and a picture of everything that the files hold."""
+    from benchmarks.suites import report
+
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    nets = [net for net in NETS if any(row["net"] == net for row in rows)]
+    tables = [report.Table(*table) for table in (dense(rows, nets), *(sparse(rows, net) for net in nets))]
+    tables += [report.Table(*table) for table in (phases(rows, nets), spread(rows)) if table[-1]]
+    targets = [report.Target(*target) for target in wanted(rows, nets)]
+    cards = sorted({row["device"] for row in rows if "device" in row})
+    report.write("gpu", ABOUT, tables, targets, rows, " and ".join(cards))
+    report.picture("gpu", [panel(rows, net) for net in nets])
+
+
+ABOUT = """Fashion-MNIST in single precision on one card, data and batches of 1024 rows the same for all. \
+Seconds of PyTorch are its steps alone, data on the card; those of deepprox are the whole of `fit`, \
+compiled, from an array on the host to fitted weights on the host."""
+
+
+def of(rows: Rows, part: str, net: str) -> Rows:
+    """What a part found for a network, warm."""
+    mine = [row for row in rows if (row["part"], row["net"]) == (part, net) and "accuracy" in row]
+    return [row for row in mine if row.get("turn") != "cold"]
+
+
+def dense(rows: Rows, nets: list[str]) -> tuple[str, list[str], list[list[Any]]]:
+    """Seconds to each goal, and the best accuracy."""
+    out: list[list[Any]] = []
+    for net in nets:
+        for part, words in (("adam", "PyTorch Adam"), ("deepprox", f"deepprox, alpha {WEAK:g}")):
+            mine = of(rows, part, net)
+            firsts = [
+                min((r["seconds"] for r in mine if r["accuracy"] >= goal), default=None) for goal in GOALS
+            ]
+            best = max(mine, key=lambda r: r["accuracy"], default=None)
+            if best:
+                out.append([net, words, *firsts, 100 * best["accuracy"], best["seconds"]])
+    goals = [f"s to {100 * goal:g} %" for goal in GOALS]
+    return "Dense", ["network", "system", *goals, "best % test", "after s"], out
+
+
+def weakest(rows: Rows, level: float) -> dict[str, Any] | None:
+    """The model of fewest zeros with at least so many."""
+    there = [row for row in rows if row["zeros"] >= level - 1e-3]
+    return min(there, key=lambda row: (row["zeros"], row["seconds"]), default=None)
+
+
+def ways(rows: Rows, net: str) -> dict[str, Rows]:
+    """The ways to sparse networks, each with its models."""
+    found: dict[str, Rows] = {}
+    for row in of(rows, "deepprox, sparse", net):
+        steps = row["effort"] - BATCHES
+        found.setdefault(f"deepprox{f', {steps} join steps' if steps else ''}", []).append(row)
+    for row in of(rows, "pruning", net):
+        if row["way"] != "dense":
+            found.setdefault(f"PyTorch Adam, {row['way']}", []).append(row)
+    for row in of(rows, "proximal adam", net):
+        found.setdefault(f"PyTorch proximal Adam, {row['epoch']} epochs", []).append(row)
+    return found
+
+
+def sparse(rows: Rows, net: str) -> tuple[str, list[str], list[list[Any]]]:
+    """At each level of zeros, the model of every way that just has them."""
+    out: list[list[Any]] = []
     for level in LEVELS:
-        print(f"at least {level:.0%} zeros:")
-        for name in dict.fromkeys(map(_kind, sparse)):
-            mine = [r for r in sparse if _kind(r) == name]
-            there = [r for r in mine if r["zeros"] >= level - 1e-3]
-            if there:
-                best = min(there, key=lambda r: (r["zeros"], r["seconds"]))  # the weakest that is there
-                words = ", ".join(word for word in name if word)
-                told = f"{best['accuracy']:.2%} with {best['zeros']:.2%} zeros in {best['seconds']:.2f} s"
-                print(f"  {words}: {told}, objective {best['objective']:.4f} at alpha {best['alpha']:g}")
+        for words, mine in ways(rows, net).items():
+            best = weakest(mine, level)
+            if best:
+                told = [100 * best["zeros"], 100 * best["accuracy"], best["seconds"]]
+                charged = best["alpha"] or None
+                out.append([f"{level:.0%}", words, *told, charged, best["objective"] if charged else None])
+    columns = ["zeros", "system", "% zeros", "% test", "seconds", "alpha", "objective"]
+    return f"{net}: at least so many zeros", columns, out
 
 
-def pace(rows: list[dict[str, Any]], phase: str) -> str:
-    """What an iteration of a phase costs, and the phase beside its iterations, by least squares over fits."""
-    rows = [row for row in rows if row["iterations"][phase]]
-    counts = [row["iterations"][phase] for row in rows]
-    if len(set(counts)) < 2:
-        return f"{phase}: too few fits to say"
-    slope, fixed = np.polyfit(counts, [row["phases"][phase] for row in rows], 1)
-    rate = rows[0]["flops"][phase] / slope / 1e12
-    return f"{phase} {1000 * slope:.1f} ms an iteration ({rate:.2f} TFLOP/s) and {fixed:.2f} s beside them"
+def phases(rows: Rows, nets: list[str]) -> tuple[str, list[str], list[list[Any]]]:
+    """What an iteration of each phase costs at best, with the weak penalty, and what the card multiplies."""
+    ceilings = {row["precision"]: row["tflops"] for row in rows if "tflops" in row}
+    out: list[list[Any]] = []
+    for net in nets:
+        every = [row for part in PARTS if part.startswith("deepprox") for row in of(rows, part, net)]
+        for phase in ("batch", "split", "join"):
+            mine = [row for row in every if row["iterations"][phase] and row["alpha"] == WEAK]
+            best = min(mine, key=lambda row: row["phases"][phase] / row["iterations"][phase], default=None)
+            if best:
+                pace = best["phases"][phase] / best["iterations"][phase]
+                flops = best["flops"][phase] * (shrunk(best, net) if phase == "join" else 1)
+                card = ceilings.get("tensorfloat32" if phase == "batch" else "highest", np.nan)
+                rate = flops / pace / 1e12
+                out.append([net, phase, 1000 * pace, rate, card, rate / card])
+    columns = ["network", "phase", "ms an iteration", "TFLOP/s", "of the card", "share"]
+    return "Phases (an iteration of the batch phase is 50 steps)", columns, out
 
 
-def _kind(row: dict[str, Any]) -> tuple[str, ...]:
-    told = (row.get(key, "") for key in ("way", "turn", "effort", "epoch"))
-    return (row["part"], *(str(word) for word in told))
+def shrunk(row: dict[str, Any], net: str) -> float:
+    """The share of the operations that a join step does: it works on live units, if they are few."""
+    from deepprox.joining.live import Live, live_widths, n_weights
+
+    sizes = (784, *NETS[net].hidden, 10)
+    masks = [np.arange(size) < live for size, live in zip(NETS[net].hidden, row["live units"])]
+    widths = (784, *live_widths(Live((np.ones(784, bool), *masks))), 10)
+    part = n_weights(widths) <= n_weights(sizes) / 2
+    return gradient_flops(1, widths) / gradient_flops(1, sizes) if part else 1.0
+
+
+def spread(rows: Rows) -> tuple[str, list[str], list[list[Any]]]:
+    """Rows on one card in two ways, and sweeps in place of batches."""
+    out = []
+    for part in ("deepprox, devices", "deepprox, sweeps"):
+        for row in of(rows, part, "2 x 1000"):
+            words = f"devices={row['devices']}" if "devices" in row else f"sweeps, alpha {row['alpha']:g}"
+            out.append([words, row["effort"], row["seconds"], 100 * row["accuracy"]])
+    return (
+        "2 x 1000: spread over all cards, here one, and sweeps",
+        ["", "iterations", "seconds", "% test"],
+        out,
+    )
+
+
+def wanted(rows: Rows, nets: list[str]) -> list[tuple[str, str, bool]]:
+    """At 95 % zeros near dense Adam and sooner than pruning; a join phase that never rises."""
+    out = []
+    for net in nets:
+        adam = max((row["accuracy"] for row in of(rows, "adam", net)), default=None)
+        found = ways(rows, net)
+        ours = weakest(found.get("deepprox", []), 0.95)
+        if ours and adam:
+            text = f"{net}, 95 % zeros: within 0.5 point of dense Adam's best"
+            told = f"{ours['accuracy']:.2%} beside {adam:.2%}"
+            out.append((text, told, ours["accuracy"] >= adam - 0.005))
+        kinds = ("globally", "by layer")
+        pruned = [weakest(found.get(f"PyTorch Adam, pruned {kind}, retrained", []), 0.95) for kind in kinds]
+        retrained = max((row for row in pruned if row), key=lambda row: row["accuracy"], default=None)
+        if ours and retrained:
+            text = f"{net}, 95 % zeros: in less time than Adam, pruning and retraining"
+            told = (
+                f"{ours['seconds']:.2f} s beside {retrained['seconds']:.2f} s ({retrained['accuracy']:.2%})"
+            )
+            out.append((text, told, ours["seconds"] < retrained["seconds"]))
+        joined = [row for row in of(rows, "deepprox", net) if row["join monotone"] is not None]
+        if joined:
+            longest = max(joined, key=lambda row: row["iterations"]["join"])
+            ends = longest["join objectives"]
+            told = f"{longest['iterations']['join']} steps, {ends[0]:.4f} to {ends[-1]:.4f}"
+            out.append((f"{net}: the join phase never rises", told, all(r["join monotone"] for r in joined)))
+    return out
+
+
+def panel(rows: Rows, net: str) -> dict[str, Any]:
+    """Zeros against accuracy of a network."""
+    curves = []
+    for words, mine in ways(rows, net).items():
+        if "by layer" in words or (words.startswith("PyTorch Adam") and "retrained" not in words):
+            continue
+        mine = sorted((row for row in mine if 0.5 < row["zeros"] < 0.999), key=lambda row: row["zeros"])
+        curves.append((words, [100 * r["zeros"] for r in mine], [100 * r["accuracy"] for r in mine]))
+    dense = max((100 * row["accuracy"] for row in of(rows, "adam", net)), default=None)
+    lines = [] if dense is None else [(dense, "dense Adam, best")]
+    return {"title": net, "x": "% zeros", "y": "% test accuracy", "curves": curves, "lines": lines}
 
 
 def main() -> None:
@@ -534,14 +635,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("build/gpu"), metavar="FOLDER")
     parser.add_argument("--out", type=Path, default=Path("build/gpu/results.jsonl"), metavar="FILE")
     parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--nets", nargs="+", choices=NETS, default=list(NETS))
+    parser.add_argument(
+        "--tell", nargs="+", type=Path, metavar="FILE", help="tables of what was found, and end"
+    )
     parser.add_argument("--tiny", action="store_true", help="small networks on 2048 images")
-    parser.add_argument("--part", choices=PARTS)
+    parser.add_argument("--parts", nargs="+", choices=PARTS)
     parser.add_argument("--net", choices=NETS)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     if options.pack:
         pack(options.pack)
-    elif options.part:
+    elif options.tell:
+        tell(options.tell)
+    elif options.parts:
         work(options)
     else:
         run_all(options)

@@ -34,7 +34,7 @@ import json, resource, sys, time
 import deepprox
 from deepprox.streaming import fit_stream, fitting
 folder, kind, memory, alpha = sys.argv[1:]
-model = deepprox.DeepRegressor((20,), alpha=float(alpha), random_state=0, max_iter=300)
+model = deepprox.DeepRegressor((20,), alpha=float(alpha), random_state=0)
 began = time.perf_counter()
 if kind == "streamed":
     fit_stream(model, folder, "y", max_memory=memory, scratch=folder)

@@ -52,12 +52,13 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 
-def write(suite: str, about: str, tables: list[Table], targets: list[Target], raw: Any) -> None:
-    """Print the tables, and keep them with the numbers that they came from."""
+def write(
+    suite: str, about: str, tables: list[Table], targets: list[Target], raw: Any, where: str = ""
+) -> None:
+    """Print the tables, and keep them with the numbers that they came from, and the machine they are from."""
     RESULTS.mkdir(exist_ok=True)
-    kept = _finite(
-        {"suite": suite, "machine": machine(), "targets": [t._asdict() for t in targets], "raw": raw}
-    )
+    told = [target._asdict() for target in targets]
+    kept = _finite({"suite": suite, "machine": where or machine(), "targets": told, "raw": raw})
     file = RESULTS / f"{suite}.json"
     if file.exists() and (before := json.loads(file.read_text()))["raw"] == kept["raw"]:
         kept["machine"] = before["machine"]  # the same numbers, told again

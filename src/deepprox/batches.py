@@ -25,6 +25,7 @@ from deepprox.spreading import program
 
 STEPS = 50  # of one call of the compiled program: a row of the history
 RATE = 0.05  # the first steps, as a share of the weights they change
+PRODUCTS = "tensorfloat32"  # what a draw repeats or misses is noise already: eleven bits are enough
 MEAN, SQUARE = 0.9, 0.999  # how much of the averages a step keeps
 
 
@@ -69,11 +70,14 @@ def step(problem: Problem, state: State, count: Array, rate: Array) -> tuple[Sta
     return State(W, mean, square, state.size), loss
 
 
-@program("batch", "lanes")
+@program("batch", "lanes", "products")
 def chunk(
-    problem: Problem, state: State, first: Any, total: Any, batch: int, lanes: bool
+    problem: Problem, state: State, first: Any, total: Any, batch: int, lanes: bool, products: str
 ) -> tuple[State, Info]:
-    """``STEPS`` of ``total`` steps, from number ``first`` on, with ``batch`` rows of every device each."""
+    """``STEPS`` of ``total`` steps, from number ``first`` on, with ``batch`` rows of every device each.
+
+    ``products`` says how an accelerator multiplies.
+    """
     n = jnp.maximum(jnp.count_nonzero(problem.weight), 1)  # rows without weight stand last
     rows = jax.random.randint(jax.random.key(first), (STEPS, batch), 0, n)
     network, loss = single((problem.network, problem.loss))
@@ -93,8 +97,7 @@ def chunk(
         told = mean + network.penalty(state.W), mean, n_nonzero
         return state, Info(*(jnp.reshape(column, 1) for column in told))
 
-    # rows that a draw repeats or misses are noise already: eleven bits of their products are enough
-    with jax.default_matmul_precision(jax.config.values["jax_default_matmul_precision"] or "tensorfloat32"):
+    with jax.default_matmul_precision(products):
         return jax.vmap(one)(state) if lanes else one(state)
 
 

@@ -6,6 +6,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import jax
 import jaxlib
 import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
+
+_ASKED: ContextVar[str | None] = ContextVar("products as the user set them")
 
 
 def bucket(n: int) -> int:
@@ -33,9 +36,18 @@ def precision(dtype: Any) -> Iterator[None]:
     Products keep all digits of single precision, unless the user set JAX otherwise: accelerators would round
     their factors to eleven bits, and no certificate below a thousandth could be reached.
     """
-    products = jax.config.values["jax_default_matmul_precision"] or "highest"
-    with jax.enable_x64(np.dtype(dtype) == np.float64), jax.default_matmul_precision(products):
-        yield
+    asked = products_asked()
+    token = _ASKED.set(asked)
+    try:
+        with jax.enable_x64(np.dtype(dtype) == np.float64), jax.default_matmul_precision(asked or "highest"):
+            yield
+    finally:
+        _ASKED.reset(token)
+
+
+def products_asked() -> str | None:
+    """How the user told JAX to multiply in single precision, if at all: what ``precision`` sets is not it."""
+    return _ASKED.get(jax.config.values["jax_default_matmul_precision"])
 
 
 @cache

@@ -19,7 +19,7 @@ from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import SMALL, Live, canonical
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem, Weights
-from deepprox.runtime import precision
+from deepprox.runtime import precision, products_asked
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho
@@ -251,12 +251,12 @@ def draw(
     """The batch phase: where its steps end."""
     lanes, dtype = len(starts) > 1, starts[0][0].dtype
     chunks = min(-(-options.steps // batches.STEPS), options.max_iter)
-    total = np.int32(chunks * batches.STEPS)
+    total, products = np.int32(chunks * batches.STEPS), products_asked() or batches.PRODUCTS
     variables, first = stages.resumed((batches.start(stack(starts)), 0))
     state = batches.State(*variables)
     for k in range(first, chunks):
         number = np.int32(k * batches.STEPS)
-        after, info = batches.chunk(problem, state, number, total, options.batch, lanes)
+        after, info = batches.chunk(problem, state, number, total, options.batch, lanes, products)
         info = info._make(np.asarray(column) for column in info)
         if not np.isfinite(info.objective).all():
             break  # keep the last finite weights

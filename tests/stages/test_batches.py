@@ -1,5 +1,8 @@
 """The batch phase: its formulas in NumPy, the lasso it ends at, and what it leaves to the join phase."""
 
+from contextlib import nullcontext
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from deepprox.estimators._resolve import BATCH, MANY, resolve_batch
 from deepprox.losses import Squared
 from deepprox.penalties import L1, Nuclear
 from deepprox.problem import Network, Problem
-from deepprox.runtime import precision
+from deepprox.runtime import precision, products_asked
 from deepprox.spreading import Spread
 from deepprox.struct import replace
 from spreading.kills import killed
@@ -52,7 +55,8 @@ def by_hand(problem, W, first, total, batch):
 def chunk(problem, W, first=0, total=200, batch=32, lanes=False):
     with precision(np.float64):
         state = batches.start((W,))
-        state, info = batches.chunk(problem, state, np.int32(first), np.int32(total), batch, lanes)
+        numbers = np.int32(first), np.int32(total)
+        state, info = batches.chunk(problem, state, *numbers, batch, lanes, batches.PRODUCTS)
     return np.asarray(state.W[0]), info
 
 
@@ -77,6 +81,18 @@ def test_starts_side_by_side_are_those_one_by_one():
     assert info.objective.shape == (3, 1)
     for one, w in zip(together, W, strict=True):
         np.testing.assert_allclose(one, chunk(lasso(), w)[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("asked", [None, "highest"])
+def test_products_are_rounded_unless_the_user_asks(asked):
+    """A program of JAX says so for every product; only an accelerator does it."""
+    context = jax.default_matmul_precision(asked) if asked else nullcontext()
+    with context, precision(np.float32), precision(np.float64):
+        products = products_asked() or batches.PRODUCTS
+        step = partial(batches.chunk.__wrapped__, batch=32, lanes=False, products=products)
+        said = str(jax.make_jaxpr(step)(lasso(), batches.start((RNG.normal(size=(1, 9)),)), 0, 200))
+    assert said.count("precision=None") == 0
+    assert ("Precision.HIGHEST" in said) == bool(asked)
 
 
 def test_the_end_is_near_the_lasso():

@@ -222,6 +222,8 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
             place(np.concatenate([weight, np.zeros(room - len(X))]), dtype),
             allsum,
         )
+        if allsum == same:
+            problem.X.copy_to_host_async()  # kept with the fit: it comes back while a device computes
         if rho is not None:
             rho = tuple(np.asarray(r if r.ndim == 0 else padded(r[counts], room), dtype) for r in rho)
         return Posed(problem, scale, rho, int(allsum(len(counts))))

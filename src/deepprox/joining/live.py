@@ -98,11 +98,15 @@ class Part(NamedTuple):
 
     def take_rows(self, rows: Any) -> Any:
         """The part's entries of vectors of all weights."""
+        if self.all_of_it:
+            return np.asarray(rows)
         return np.asarray(rows)[..., self._index()]
 
     def put_rows(self, rows: Any) -> np.ndarray:
         """Vectors of all weights: the part's entries in their places, zeros elsewhere."""
         rows = np.asarray(rows)
+        if self.all_of_it:
+            return rows
         out = np.zeros((*rows.shape[:-1], n_weights(self.sizes)), rows.dtype)
         out[..., self._index()] = rows
         return out
