@@ -12,6 +12,7 @@ from deepprox import (
     DeepRegressor,
     DeepRegressorCV,
     DeepRegressorIC,
+    batches,
     links,
     losses,
     path,
@@ -109,6 +110,25 @@ def starts_of(link, count, n_starts):
     ]
 
 
+def drawn():
+    """Steps on rows drawn on every device against those on one: how far their weights are apart.
+
+    Every device draws the same of its rows. Where these differ in their responses alone, a step of squared
+    loss is that of one device with the mean of the responses.
+    """
+    inputs, Y = X[:48], RNG.normal(size=(4, 48, 1))
+    network = Network((Dense(1, penalty=penalties.L1(0.05)),))
+    alone = Problem(network, losses.Squared(), inputs, Y.mean(0), np.full(48, 1 / 48))
+    spread = {"X": np.tile(inputs, (4, 1)), "y": Y.reshape(-1, 1), "weight": np.full(192, 1 / 192)}
+    at = batches.start((RNG.normal(size=(1, 5)),))
+    steps = np.int32(0), np.int32(100), 8, False, batches.PRODUCTS
+    (one, _), (other, _) = (
+        batches.chunk(problem, at, *steps)
+        for problem in (alone, replace(alone, **spread, allsum=Devices(jax.devices())))
+    )
+    return apart(one.W, other.W)
+
+
 def fits(estimator, y, hidden, where="all", **params):
     """The same fit with and without devices: objective, certificate, status, seeds and zeros."""
     out = []
@@ -145,6 +165,7 @@ def main(which):
     """Print one record."""
     record = {
         "devices": lambda: {"count": len(jax.devices()), "chunk": sweeps(10)},
+        "drawn": drawn,
         "ties": lambda: starts_of(links.ReLU(), 10, 16),
         "lines": lambda: selections(()),
         "curves": lambda: selections((4,), link="tanh"),

@@ -29,7 +29,7 @@ def on_devices(*which):
 
 @pytest.fixture(scope="module")
 def found():
-    return on_devices("devices", "ties", "one", "lines")
+    return on_devices("devices", "ties", "drawn", "one", "lines")
 
 
 def test_sweeps_are_the_same(found):
@@ -40,6 +40,10 @@ def test_sweeps_are_the_same(found):
 
 def test_values_that_tie_to_rounding_are_told_apart_alike(found):
     assert len(found["ties"]) == 17 and max(found["ties"]) <= 1e-12
+
+
+def test_steps_on_rows_drawn_everywhere_are_those_on_their_mean(found):
+    assert found["drawn"] <= 1e-5  # in single precision
 
 
 def test_a_sweep_sends_one_message_for_all_blocks_and_one_for_the_rest(found):
