@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from deepprox.activities import Activity
-from deepprox.links import Link
+from deepprox.links import GroupLink, Link
 from deepprox.problem import Problem, Weights
 from deepprox.splitting.segments import Segment, pieces_of
 from deepprox.splitting.state import State
@@ -57,11 +57,26 @@ class Hidden(NamedTuple):
     newton: int
 
     def pull(self, z: Array, q: Array, kappa: Array) -> Array:
-        """``argmin_z kappa/2 |link(z) - q|^2`` plus that, its activity majorised at ``z``."""
+        """``argmin_z kappa/2 |link(z) - q|^2`` plus that, its activity majorised at ``z``.
+
+        The squares on ``z`` join ``|z - c|^2``, which must be as steep for all units that a link reads
+        together: the steepest of them, so that ``k z^2 <= 2 k a z + top (z - a)^2`` up to a constant.
+        """
         on_reads, on_z = self.curvature("reads", self.link(z)), self.curvature("z", z)
         both = kappa + on_reads
         q = jnp.where(both > 0, kappa * q / jnp.where(both > 0, both, 1.0), q)
-        return self.link.pull(self.c / (1 + on_z), q, both / (1 + on_z), z, self.newton)
+        units, reads = self.steepest(on_z)
+        c = (self.c + (units - on_z) * z) / (1 + units)
+        return self.link.pull(c, q, both / (1 + reads), z, self.newton)
+
+    def steepest(self, on_z: Array) -> tuple[Array, Array]:
+        """The largest of every group of units, for each of them and for what is read of it."""
+        if not isinstance(self.link, GroupLink) or on_z.ndim == 0:
+            return on_z, on_z
+        n, size = on_z.shape
+        groups = self.link.n_groups(size)
+        top = on_z.reshape(n, groups, -1).max(-1)
+        return jnp.repeat(top, size // groups, 1), jnp.repeat(top, self.link.width(size) // groups, 1)
 
     def curvature(self, on: str, A: Array) -> Array:
         """The curvature of its majoriser at ``A``, in units of the constraint; 0 if it is not on that."""
