@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
+from jax import lax
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 steps = st.floats(-3, 3).map(lambda exponent: 10.0**exponent)
@@ -20,10 +21,12 @@ def scalar_minimum(f, low, high, candidates, points=801, rounds=5):
     ``f`` maps an array of shape (m, *entries) to one of the same shape; ties go to the first candidate.
     """
     unit = jnp.linspace(0, 1, points).reshape(-1, *[1] * low.ndim)
-    for _ in range(rounds):
-        t = jnp.concatenate([candidates, low + (high - low) * unit])
-        best = jnp.take_along_axis(t, jnp.argmin(f(t), axis=0)[None], axis=0)
+
+    def refined(_, around):
+        low, high, best = around
+        t = jnp.concatenate([candidates, best[None], low + (high - low) * unit])
+        best = jnp.take_along_axis(t, jnp.argmin(f(t), axis=0)[None], axis=0)[0]
         spacing = (high - low) / (points - 1)
-        low, high = best[0] - spacing, best[0] + spacing
-        candidates = jnp.concatenate([candidates, best])
-    return best[0]
+        return best - spacing, best + spacing, best
+
+    return lax.fori_loop(0, rounds, refined, (low, high, candidates[0]))[2]

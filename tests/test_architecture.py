@@ -11,6 +11,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From low to high. A module imports from its own layer's file or folder, or from a lower layer.
 LAYERS = [
     {"struct", "newton", "runtime", "diary"},
+    {"traces"},
     {"spreading"},
     {"activities", "links", "losses", "penalties"},
     {"blocks"},

@@ -16,12 +16,14 @@ PROMISES = {
     ),
     "own_penalty": lambda used: {"s3", "s5"} <= {*used[0]} and not {"s3", "s5"} & {*used[1]},
 }
-SLOW = {"architecture"}  # compiles two networks and their evidence
+SLOW = {"architecture", "poisson", "feature_selection"}  # each compiles networks of its own
 ELSEWHERE = {"iris"}  # tested with the application
 
 
 def test_every_example_has_a_promise():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*PROMISES, *ELSEWHERE}
+    for name in PROMISES:  # what it imports is there
+        assert callable(runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"])
 
 
 @pytest.mark.parametrize(

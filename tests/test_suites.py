@@ -21,7 +21,13 @@ def task():
 
 def test_the_judge_agrees_with_the_library(task):
     model = DeepClassifier(
-        task.hidden, alpha=task.gamma / 40, penalize_bias=True, standardize=False, tol=0.1, random_state=0
+        task.hidden,
+        alpha=task.gamma / 40,
+        penalize_bias=True,
+        standardize=False,
+        splits="none",
+        tol=0.1,
+        random_state=0,
     ).fit(task.X, task.y)
     W = [np.column_stack([b, w.T]) for w, b in zip(model.coefs_, model.intercepts_)]
     judged = tasks.judge(task, W)

@@ -13,8 +13,9 @@ from deepprox import DeepClassifier
 WARM, COLD = 0.050, 2.0
 ABOUT = (
     "Iris 4-10-3 sigmoid with one start. Warm: the median of 20 fits with different seeds in one process, "
-    "after one of each. New process: imports, first fit and their sum, with an empty and with a filled "
-    "cache of compiled programs (the median of three). Both clocks: the wall's, which a busy machine makes "
+    "after one of each. New process: imports (of deepprox and all that it needs), first fit to data from a "
+    "file, and their sum, with an empty and with a filled cache of programs (the median of three). Both "
+    "clocks: the wall's, which a busy machine makes "
     "longer, and the processor's, which adds up two threads. A target is judged by the shorter."
 )
 CLOCKS = {"wall": "perf_counter", "CPU": "process_time"}

@@ -35,6 +35,9 @@ class Penalty(ABC):
     any_shape: ClassVar[bool] = True
     """Fits weights of every shape; False for what was made for weights of one shape."""
 
+    convex: ClassVar[bool] = False
+    """Convex, so that a convex loss of one block has one minimum: a fit begins at zero and goes straight."""
+
     @abstractmethod
     def value(self, w: Array) -> Array:
         """The penalty, a number."""
@@ -86,6 +89,8 @@ def _unless(allowed: Array, dtype: Any) -> Array:
 class Zero(Penalty):
     """``0``: no penalty."""
 
+    convex: ClassVar[bool] = True
+
     def value(self, w: Array) -> Array:
         return jnp.zeros((), w.dtype)
 
@@ -98,6 +103,7 @@ class L1(Penalty):
     """``alpha * sum |w_j|``: the lasso (a Laplace prior), sparse weights."""
 
     alpha: Number = 1.0
+    convex: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(w)).sum()
@@ -111,6 +117,7 @@ class L2(Penalty):
     """``alpha / 2 * sum w_j^2``: ridge, small weights."""
 
     alpha: Number = 1.0
+    convex: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha / 2 * w**2).sum()
@@ -125,6 +132,7 @@ class ElasticNet(Penalty):
 
     alpha: Number = 1.0
     l1_ratio: Number = 0.5
+    convex: ClassVar[bool] = True
 
     def check(self) -> None:
         """A share lies between 0 and 1."""
@@ -417,6 +425,7 @@ class GroupL2(_Grouped):
 
     alpha: Number = 1.0
     by: Groups = static(default="input")
+    convex: ClassVar[bool] = True
 
     def _norms(self, w: Array) -> Array:
         """The sizes of the groups, one row or one column."""
@@ -452,6 +461,7 @@ class SparseGroup(_Grouped):
     alpha: Number = 1.0
     l1_ratio: Number = 0.5
     by: Groups = static(default="input")
+    convex: ClassVar[bool] = True
 
     def check(self) -> None:
         """Groups that cover the columns, and a share between 0 and 1."""
@@ -476,6 +486,7 @@ class MaxNorm(Penalty):
 
     alpha: Number = 1.0
     smooth: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(w).max(-1, keepdims=True)).sum()
@@ -495,6 +506,7 @@ class Nuclear(Penalty):
 
     alpha: Number = 1.0
     smooth: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return self.alpha * jnp.linalg.svd(w, compute_uv=False).sum()
@@ -511,6 +523,8 @@ class Nuclear(Penalty):
 class NonNegative(Penalty):
     """``0`` where every ``w_j >= 0``, infinite elsewhere: weights that only add."""
 
+    convex: ClassVar[bool] = True
+
     def value(self, w: Array) -> Array:
         return _unless((w >= 0).all(), w.dtype)
 
@@ -525,6 +539,7 @@ class Box(Penalty):
     low: Number = -1.0
     high: Number = 1.0
     smooth: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
 
     def check(self) -> None:
         """Zero weights are in the box."""
@@ -546,6 +561,7 @@ class Mask(Penalty):
 
     mask: Any
     any_shape: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
 
     def _free(self, w: Array) -> Array:
         free = jnp.asarray(self.mask) != 0

@@ -29,6 +29,11 @@ class Network:
         """Whether the penalties have their kinks at zero only."""
         return all(block.penalty.smooth for block in self.blocks)
 
+    @property
+    def convex(self) -> bool:
+        """Whether a convex loss has one minimum: there is no hidden block, and the penalty is convex."""
+        return len(self.blocks) == 1 and self.blocks[0].penalty.convex
+
     def widths(self, n_in: int) -> tuple[int, ...]:
         """How many numbers every block reads."""
         return (n_in, *(block.link.width(block.size) for block in self.blocks[:-1]))

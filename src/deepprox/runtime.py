@@ -76,6 +76,11 @@ def keep_programs() -> Path | None:
     return folder
 
 
+def kept_programs() -> Path | None:
+    """Where compiled programs are kept, once :func:`keep_programs` was asked to; None where they are not."""
+    return keep_programs() if keep_programs.cache_info().currsize else None
+
+
 def _user_cache() -> Path:
     if "XDG_CACHE_HOME" in os.environ:
         return Path(os.environ["XDG_CACHE_HOME"])

@@ -18,6 +18,7 @@ from deepprox.joining.join import Joined, join
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import SMALL, Live, canonical
 from deepprox.joining.quasi_newton import Memory
+from deepprox.losses import Loss
 from deepprox.problem import Problem, Weights
 from deepprox.runtime import precision, products_asked
 from deepprox.splitting import admm
@@ -104,12 +105,17 @@ class Solution(NamedTuple):
         return tuple(int(np.count_nonzero(w)) for w in self.W)
 
 
+@jax.jit
+def _level(loss: Loss, mean: jax.Array) -> jax.Array:
+    return loss.inverse_mean(mean)
+
+
 def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     """Random weights, with the output bias at the best constant prediction."""
     rng = np.random.default_rng(seed)
     weight, y = np.asarray(problem.weight), np.asarray(problem.y)
     sums = problem.allsum((weight @ y, weight.sum()))
-    level = np.asarray(problem.loss.inverse_mean(sums[0] / sums[1]))
+    level = np.asarray(_level(problem.loss, sums[0] / sums[1]))
     starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]
     for W in starts:
         W[-1][:, 0] = level
@@ -140,7 +146,9 @@ def solve(
     diary = stages.diary = Diary(len(starts), watch)
     starts = stages.run(lambda: given)
     straight, dtype = 0, starts[0][0].dtype
-    if not np.isfinite(float(look(problem, starts[0], no_slopes(problem), 1.0).objective)):
+    # from a solution on these data all is finite that any penalty with its kinks at zero allows
+    known = options.warm and memory is not None and problem.network.smooth
+    if not known and not np.isfinite(float(look(problem, starts[0], no_slopes(problem), 1.0).objective)):
         starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
     if options.join:
         # many starts look for the way in single precision; the best of them goes it in full
@@ -148,13 +156,14 @@ def solve(
         routes = [starts]
         if options.batch:
             drawn = stages.run(draw, rough, starts, options, diary, stages)
-            routes = [revive(rough, drawn, starts)]
+            left = options.max_iter - diary.length(0)
+            routes = [revive(rough, drawn, starts) if left else drawn]  # without steps to come it stays empty
             diary.lap("batch")
         elif options.sweeps:
             ready = ahead(rough, starts, options)
             swept = stages.run(split, rough, starts, options, diary, stages).W
-            routes = [revive(rough, swept, starts)]
             left = options.max_iter - diary.length(0)
+            routes = [revive(rough, swept, starts) if left else swept]
             near = problem.allsum.in_memory and not problem.allsum.chained  # else every step is a journey
             few = n_weights_of(starts[0]) <= SMALL
             if (few or near) and left > FORK * quasi_newton.CHUNK:
@@ -174,8 +183,8 @@ def solve(
         objectives[best] = found.objective
         diary.lap("join")
     else:
-        known = memory if isinstance(memory, State) else None
-        after = stages.run(split, problem, starts, options, diary, stages, known)
+        state = memory if isinstance(memory, State) else None
+        after = stages.run(split, problem, starts, options, diary, stages, state)
         starts, (found, objectives, best) = after.W, as_split(problem, after)
         diary.lap("split")
     history = diary.rows(best)
@@ -233,7 +242,7 @@ def ahead(problem: Problem, starts: list[Weights], options: Options) -> Future:
 
     def compile_it() -> None:
         with precision(dtype):
-            state = quasi_newton.start(w, number, number, w, number)
+            state = problem.allsum.resident(quasi_newton.start(w, number, number, w, number))
             tol, limit = np.asarray(options.tol, dtype), np.int32(0)  # no steps: compiled, and nothing done
             quasi_newton.chunk(problem, W, state, tol, limit, lanes=len(starts) > 1)
 
@@ -253,7 +262,7 @@ def draw(
     chunks = min(-(-options.steps // batches.STEPS), options.max_iter)
     total, products = np.int32(chunks * batches.STEPS), products_asked() or batches.PRODUCTS
     variables, first = stages.resumed((batches.start(stack(starts)), 0))
-    state = batches.State(*variables)
+    state = problem.allsum.resident(batches.State(*variables))
     for k in range(first, chunks):
         number = np.int32(k * batches.STEPS)
         after, info = batches.chunk(problem, state, number, total, options.batch, lanes, products)
@@ -304,7 +313,7 @@ def split(
     pieces = grouped(problem, splits)
     lanes, chunks = len(starts) > 1, -(-(options.sweeps if options.join else options.max_iter) // SWEEPS)
     variables, settled, first = stages.resumed((state, np.zeros(len(starts), bool), 0))
-    state = State(*variables)
+    state = problem.allsum.resident(State(*variables))
     for k in range(first, chunks):
         after, info = admm.chunk(pieces, state, pace, options.inner, SWEEPS, lanes)
         info = info._make(np.asarray(column) for column in info)
@@ -393,6 +402,7 @@ def steps(
 ) -> quasi_newton.State:
     """Quasi-Newton steps, enough to tell local minima apart; ``W`` gives the shapes."""
     state, first = stages.resumed((state, 0))
+    state = problem.allsum.resident(state)
     for k in range(first, chunks):
         before = np.asarray(state.objective)
         limit = np.int32(quasi_newton.CHUNK)

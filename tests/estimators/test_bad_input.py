@@ -127,7 +127,7 @@ def test_a_sparse_input_too_big_to_be_dense():
 
 def test_too_few_iterations_are_told():
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter"):
-        DeepClassifier((4,), max_iter=1, random_state=0).fit(X, y)
+        DeepClassifier((), max_iter=1, random_state=0).fit(X, y)
 
 
 def test_divergence_is_told_and_leaves_finite_weights():

@@ -9,18 +9,32 @@ import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from deepprox import DeepClassifier, DeepRegressor
 
 SMALL = {"hidden_layer_sizes": (5,), "max_iter": 300}
+PARTS = ShuffleSplit(3, train_size=0.9, random_state=0)  # so large that they run the programs of the whole
 
 
-@parametrize_with_checks([DeepClassifier(()), DeepRegressor(())])
+@parametrize_with_checks([DeepClassifier(())])
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def for_regressors(estimator, check):
+    """Now what is for regressors alone, and later what a classifier passes too."""
+    name = check.func.__name__
+    return pytest.param(estimator, check, id=name, marks=[] if "regressor" in name else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"), [for_regressors(*pair) for pair in estimator_checks_generator(DeepRegressor(()))]
+)
+def test_scikit_learn_of_a_regressor(estimator, check):
     check(estimator)
 
 
@@ -60,20 +74,24 @@ def test_what_is_stored_is_numpy(fitted):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grid_search_in_a_pipeline(flowers):
     pipeline = make_pipeline(StandardScaler(), model())
-    search = GridSearchCV(pipeline, {"deepclassifier__alpha": [0.01, 0.3]}, cv=3).fit(*flowers)
+    search = GridSearchCV(pipeline, {"deepclassifier__alpha": [0.01, 0.3]}, cv=PARTS).fit(*flowers)
     assert search.best_params_ == {"deepclassifier__alpha": 0.01}
     assert search.best_score_ > 0.9
 
 
 def test_cross_validation_of_labels(flowers):
     X, y = flowers
-    assert cross_val_score(model(), X, y.map({0: "a", 1: "b", 2: "c"}), cv=3).mean() > 0.9
+    assert cross_val_score(model(), X, y.map({0: "a", 1: "b", 2: "c"}), cv=PARTS).mean() > 0.9
 
 
 def test_select_from_model_keeps_the_live_inputs(flowers):
     X, y = flowers
     X = X.assign(noise=np.random.default_rng(0).normal(size=len(X)))
-    select = SelectFromModel(model(alpha=0.05), threshold=1e-12).set_output(transform="pandas").fit(X, y)
+    select = (
+        SelectFromModel(model(hidden_layer_sizes=(), alpha=0.05), threshold=1e-12)
+        .set_output(transform="pandas")
+        .fit(X, y)
+    )
     live = select.estimator_.selected_features_
     assert list(select.transform(X).columns) == list(X.columns[live])
     assert not live[-1] and live.any()
@@ -88,7 +106,11 @@ def test_sample_weight_is_routed(flowers):
     X, y = flowers
     weight = np.where(y == 2, 0.0, 1.0)
     with sklearn.config_context(enable_metadata_routing=True):
-        inner = model().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        inner = (
+            model(hidden_layer_sizes=())
+            .set_fit_request(sample_weight=True)
+            .set_score_request(sample_weight=True)
+        )
         search = GridSearchCV(inner, {"alpha": [0.01]}, cv=2)
         search.fit(X, y, sample_weight=weight)
     assert set(search.best_estimator_.predict(X)) == {0, 1}

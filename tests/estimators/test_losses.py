@@ -40,10 +40,18 @@ def regressor(loss, **changes):
     )
 
 
-@pytest.mark.parametrize("loss", RESPONSES)
-def test_regression_by_name(loss):
+def with_and_without_hidden_layers(names, quick):
+    """Hidden layers know no loss: without them all, with them the ``quick`` ones, and later the others."""
+    later = [pytest.param(name, (5,), marks=pytest.mark.slow) for name in names if name not in quick]
+    return [*((name, ()) for name in names), *((name, (5,)) for name in quick), *later]
+
+
+@pytest.mark.parametrize(
+    ("loss", "hidden"), with_and_without_hidden_layers(RESPONSES, ("quantile", "poisson"))
+)
+def test_regression_by_name(loss, hidden):
     y = RESPONSES[loss]
-    model = regressor(loss).fit(X, y)
+    model = regressor(loss, hidden_layer_sizes=hidden).fit(X, y)
     assert model.solution_.status == "converged"
     assert model.predict(X).shape == (len(X),) and model.selected_features_[:2].all()
     flat = regressor(loss, alpha=100.0, hidden_layer_sizes=()).fit(X, y)
@@ -52,7 +60,10 @@ def test_regression_by_name(loss):
         np.testing.assert_allclose(flat.predict(X), y.mean(), rtol=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["huber", "quantile", "poisson", "negative_binomial", "gamma"])
+LATER = [pytest.param(name, marks=pytest.mark.slow) for name in ("huber", "negative_binomial", "gamma")]
+
+
+@pytest.mark.parametrize("loss", ["quantile", "poisson", *LATER])
 def test_several_responses(loss):
     Y = np.column_stack([RESPONSES[loss], 3 * RESPONSES[loss][::-1]])
     both = regressor(loss, hidden_layer_sizes=()).fit(X, Y)
@@ -75,11 +86,14 @@ def test_a_quantile_has_its_share_below(q):
     assert abs((y <= model.predict(X)).mean() - q) < 0.02
 
 
-@pytest.mark.parametrize("loss", ["softmax", "logistic", "hinge", "squared_hinge"])
-def test_two_classes(loss, flowers):
+CLASSES = ["softmax", "logistic", "hinge", "squared_hinge"]
+
+
+@pytest.mark.parametrize(("loss", "hidden"), with_and_without_hidden_layers(CLASSES, ["hinge"]))
+def test_two_classes(loss, hidden, flowers):
     X, y = flowers
     X, y = X[50:], np.where(y[50:] == 1, "versicolor", "virginica")
-    model = classifier(loss).fit(X, y)
+    model = classifier(loss, hidden_layer_sizes=hidden).fit(X, y)
     assert model.solution_.status == "converged"
     assert model.n_outputs_ == (2 if loss == "softmax" else 1)
     decision = model.decision_function(X)
@@ -92,10 +106,10 @@ def test_two_classes(loss, flowers):
         np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_one_against_the_rest(loss, flowers):
+@pytest.mark.parametrize(("loss", "hidden"), with_and_without_hidden_layers(CLASSES[2:], []))
+def test_one_against_the_rest(loss, hidden, flowers):
     X, y = flowers
-    model = classifier(loss).fit(X, y)
+    model = classifier(loss, hidden_layer_sizes=hidden).fit(X, y)
     assert model.solution_.status == "converged" and model.score(X, y) > 0.93
     decision = model.decision_function(X)
     assert decision.shape == (len(X), 3)
@@ -112,7 +126,9 @@ def test_margins_are_no_probabilities(loss, flowers):
 
 def test_areas_under_the_curve_from_margins(flowers):
     X, y = flowers
-    scores = cross_val_score(classifier("hinge"), X[50:], y[50:], cv=3, scoring="roc_auc")
+    scores = cross_val_score(
+        classifier("hinge", hidden_layer_sizes=()), X[50:], y[50:], cv=3, scoring="roc_auc"
+    )
     assert scores.mean() > 0.95
 
 

@@ -22,10 +22,8 @@ steps = st.floats(-3, 4).map(lambda exponent: 10.0**exponent)
 value = jax.jit(lambda loss, eta, y: loss.value(eta, y))
 gradient = jax.jit(jax.grad(lambda eta, loss, y: loss.value(eta, y).sum()))
 mean = jax.jit(lambda loss, eta: loss.mean(eta))
-prox = jax.jit(
-    lambda loss, v, y, step, eta, steps: loss.prox(v, y, step, eta, steps), static_argnames="steps"
-)
-default_prox = jax.jit(Loss.prox, static_argnames="steps")
+prox = jax.jit(lambda loss, v, y, step, eta, steps: loss.prox(v, y, step, eta, steps))
+default_prox = jax.jit(Loss.prox)
 
 
 def draw(row, rng):

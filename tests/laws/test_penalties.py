@@ -181,6 +181,11 @@ def test_stationary_where_the_prox_is_not_zero(row, rng, step):
         assert np.allclose((slope + (w - v) / step)[w != 0], 0, atol=1e-10 * np.abs(v / step).max())
 
 
+@every
+def test_says_whether_it_is_convex(row):
+    assert row.penalty.convex == row.convex
+
+
 @convex
 @given(rng=seeds, step=any_step)
 def test_prox_is_firmly_nonexpansive(row, rng, step):

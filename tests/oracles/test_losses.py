@@ -64,7 +64,7 @@ def test_logistic(cancer):
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
+@pytest.mark.parametrize("load", [pytest.param(load_breast_cancer, marks=pytest.mark.slow), load_iris])
 def test_squared_hinge(load):
     # liblinear penalises the bias like any other weight
     X, y = load(return_X_y=True)

@@ -28,8 +28,14 @@ def setting(link, penalty, hidden, seed=0):
     return Problem(network, losses.Softmax(), X, Y, np.full(n, 1 / n)), W, mu
 
 
-@pytest.mark.parametrize("hidden", [(3,), (3, 2)], ids=["one hidden", "two hidden"])
-@pytest.mark.parametrize("name", ["ridge", "lasso"])
+CASES = [
+    ("ridge", (3,)),
+    ("lasso", (3, 2)),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in [("ridge", (3, 2)), ("lasso", (3,))]),
+]
+
+
+@pytest.mark.parametrize(("name", "hidden"), CASES)
 def test_iterates_match_the_transcription(name, hidden):
     gamma = 0.1
     penalty = {"ridge": penalties.L2, "lasso": penalties.L1}[name](gamma / 14)

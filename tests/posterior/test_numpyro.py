@@ -73,17 +73,15 @@ def same(ours, theirs):
     assert (np.abs(ours.std((0, 1)) - spread) < ERRORS * error).all()
 
 
-SLOW = pytest.mark.slow  # more programs to compile
-
-
+@pytest.mark.slow  # compiles NumPyro's programs beside ours; quadrature and joint draws test the methods too
 @pytest.mark.parametrize(
     "kind, method",
     [
         ("logistic", "polya-gamma"),
-        pytest.param("logistic", "proximal", marks=SLOW),
-        pytest.param("logistic", "nuts", marks=SLOW),
-        pytest.param("lasso", "proximal", marks=SLOW),
-        pytest.param("lasso", "nuts", marks=SLOW),
+        ("logistic", "proximal"),
+        ("logistic", "nuts"),
+        ("lasso", "proximal"),
+        ("lasso", "nuts"),
     ],
 )
 def test_every_method_agrees_with_numpyro(kind, method):

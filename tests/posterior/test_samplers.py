@@ -65,7 +65,10 @@ PENALTIES = {
 }
 
 
-@pytest.mark.parametrize("name", ["l1", "bridge", pytest.param("nonnegative", marks=pytest.mark.slow)])
+LATER = [pytest.param(name, marks=pytest.mark.slow) for name in ("bridge", "nonnegative")]
+
+
+@pytest.mark.parametrize("name", ["l1", *LATER])
 def test_proximal_mala_against_quadrature(name):
     penalty, low, high = PENALTIES[name]
     posed = problem(Logistic(), penalty, X, Y)

@@ -1,11 +1,12 @@
 """The target is the density it says, and a posterior that cannot be normalised is refused in one sentence."""
 
+import jax
 import numpy as np
 import pytest
 
-from deepprox import DeepClassifier, DeepRegressor
+from deepprox import DeepClassifier
 from deepprox.losses import Hinge, Logistic, Poisson, Softmax, Squared
-from deepprox.penalties import L0, L1, MCP, SCAD, CappedL1, LogSum, Mask, Zero
+from deepprox.penalties import L0, L1, L2, MCP, SCAD, CappedL1, LogSum, Mask, Zero
 from deepprox.posterior import sample_posterior
 from deepprox.posterior.target import pose
 from posterior.models import problem, zeros
@@ -30,25 +31,33 @@ def accepted(loss, penalty, X, y, **shape):
     return pose(posed, zeros(posed), 40)
 
 
+def density(target):
+    return float(jax.jit(target.log_density)(target.start))
+
+
+def objective(posed, W):
+    return float(jax.jit(posed.objective)(W))
+
+
 def test_density_is_minus_n_times_the_objective():
-    model = DeepClassifier((), penalty="l1", alpha=0.01, penalize_bias=True).fit(X, Y)
-    target = pose(model._problem(), model._W, model._n)
-    assert float(target.log_density(target.start)) == pytest.approx(-40 * model.objective_, rel=1e-12)
+    posed = problem(Softmax(), L1(0.01), X, np.eye(2)[Y], penalize_bias=True)
+    W = (RNG.normal(size=(2, 3)),)
+    assert density(pose(posed, W, 40)) == pytest.approx(-40 * objective(posed, W), rel=1e-12)
 
 
 def test_squared_loss_is_scaled_by_its_variance():
     y = X @ [1.0, -1.0] + 0.5 * RNG.normal(size=40)
-    model = DeepRegressor((), penalty="l2", alpha=0.1).fit(X, y)
-    target = pose(model._problem(), model._W, model._n, sigma=0.5)
-    assert float(target.log_density(target.start)) == pytest.approx(-40 / 0.25 * model.objective_, rel=1e-12)
+    posed = problem(Squared(), L2(0.1), X, y, penalize_bias=True)
+    W = (RNG.normal(size=(1, 3)),)
+    assert density(pose(posed, W, 40, sigma=0.5)) == pytest.approx(-160 * objective(posed, W), rel=1e-12)
 
 
 def test_free_biases_get_their_priors():
-    model = DeepClassifier((3,), link="tanh", alpha=0.01, random_state=0).fit(X, Y)
-    target = pose(model._problem(), model._W, model._n, bias_scale=2.0)
-    hidden, output = model._W[0][:, 0], model._W[1][:, 0]
-    prior = (hidden**2).sum() / 8 + output.mean() ** 2 / 2
-    assert float(target.log_density(target.start)) == pytest.approx(-40 * model.objective_ - prior, rel=1e-12)
+    posed = problem(Softmax(), L1(0.01), X, np.eye(2)[Y], hidden=(3,))
+    W = RNG.normal(size=(3, 3)), RNG.normal(size=(2, 4))
+    prior = (W[0][:, 0] ** 2).sum() / 8 + W[1][:, 0].mean() ** 2 / 2
+    expected = -40 * objective(posed, W) - prior
+    assert density(pose(posed, W, 40, bias_scale=2.0)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_only_places_move():

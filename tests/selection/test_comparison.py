@@ -10,15 +10,15 @@ from deepprox import DeepClassifier, DeepRegressor
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(150, 4))
-    return X, np.tanh(2 * X[:, 0]) * 2 + 0.2 * rng.normal(size=150)
+    X = rng.normal(size=(60, 3))  # the shapes of other small networks, and of halves: they compile once
+    return X, np.tanh(2 * X[:, 0]) * 2 + 0.2 * rng.normal(size=60)
 
 
 @pytest.fixture(scope="module")
 def table(data):
     models = {
         "linear": DeepRegressor((), alpha=0.01),
-        "tanh": DeepRegressor((2,), link="tanh", alpha=0.01, random_state=0),
+        "tanh": DeepRegressor((4,), link="tanh", alpha=0.01, random_state=0),
     }
     return deepprox.compare(models, *data)
 
@@ -68,15 +68,15 @@ def test_what_cannot_be_compared_is_refused(data):
 
 def test_stable_inputs_are_found(data, tmp_path):
     X, y = data
-    model = DeepRegressor((2,), link="tanh", alpha=0.05, random_state=0)
+    model = DeepRegressor((4,), link="tanh", alpha=0.05, random_state=0)
     found = deepprox.stability_selection(model, X, y, n_pairs=3, random_state=0)
     assert found.n_halves == 6 and found.selected[0] and found.highest[0] == 1
     assert found.mean_kept == pytest.approx(found.frequencies.sum())
-    assert found.expected_errors == pytest.approx(found.mean_kept**2 / (0.2 * 4))
+    assert found.expected_errors == pytest.approx(found.mean_kept**2 / (0.2 * 3))
     assert found.frame().input[0] == "x0"
     found.plot().figure_.savefig(tmp_path / "one.png")
     along = deepprox.stability_selection(model, X, y, [0.05, 0.1], n_pairs=2, random_state=0)
-    assert along.frequencies.shape == (2, 4)
+    assert along.frequencies.shape == (2, 3)
     along.plot().figure_.savefig(tmp_path / "along.png")
 
 

@@ -11,8 +11,7 @@ from deepprox.joining import quasi_newton
 from deepprox.selection import walk as walking
 
 
-@pytest.fixture(scope="module")
-def data():
+def tables():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 6))
     y = 2 * np.tanh(X[:, 0] + X[:, 1]) - X[:, 2] + 0.3 * rng.normal(size=120)
@@ -20,10 +19,17 @@ def data():
 
 
 @pytest.fixture(scope="module")
+def data():
+    """As many rows in every test: networks compile once."""
+    X, y = tables()
+    return X[:90], y[:90]
+
+
+@pytest.fixture(scope="module")
 def net(data):
-    X, y = data
+    X, y = tables()
     model = DeepRegressor((4,), link="tanh", random_state=0)
-    return deepprox.path(model, X[:90], y[:90], 12, eps=1e-2, validation=(X[90:], y[90:]))
+    return deepprox.path(model, *data, 12, eps=1e-2, validation=(X[90:], y[90:]))
 
 
 def test_one_block_is_the_lasso_path():
@@ -49,7 +55,7 @@ def test_model_of_a_path_is_a_fitted_estimator(net, data):
     assert model.alpha == net.alphas[3]
     again = DeepRegressor((4,), link="tanh", alpha=model.alpha, warm_start=True)
     again._W, again._scale = model._W, model._scale
-    again.fit(X[:90], y[:90])
+    again.fit(X, y)
     np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-4)
     assert model.objective_ == pytest.approx(again.objective_)
     with pytest.raises(IndexError, match="no number 99"):
@@ -57,11 +63,10 @@ def test_model_of_a_path_is_a_fitted_estimator(net, data):
 
 
 def test_path_compiles_once(data, monkeypatch):
-    X, y = data
     model = DeepRegressor((4,), link="tanh", random_state=0)
-    deepprox.path(model, X[:90], y[:90], 5, eps=1e-2)
+    deepprox.path(model, *data, 5, eps=1e-2)
     before = quasi_newton.chunk._cache_size()
-    deepprox.path(model, X[:90], y[:90], 9, eps=1e-2)
+    deepprox.path(model, *data, 9, eps=1e-2)
     assert quasi_newton.chunk._cache_size() == before
 
 

@@ -174,6 +174,7 @@ def test_a_network_is_certified_over_all_rows():
         model.criteria()
 
 
+@pytest.mark.slow  # of 20000 rows; the tests of kinks and of a network over all rows are its parts
 def test_a_relu_network_is_certified_by_few_passes():
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(20_000, 4))

@@ -151,6 +151,13 @@ def test_a_penalty_that_is_a_constraint_or_has_other_kinks(moons):
     assert np.isfinite(model.objective_) and model.score(*moons) > 0.7
 
 
+def test_what_batches_emptied_stays_empty_without_steps_to_come(moons):
+    model = network(max_iter=60).set_params(alpha=1.0)
+    with pytest.warns(match="max_iter"):
+        model.fit(*moons)
+    assert not model.coefs_[0].any() and model.objective_ < np.log(2) + 1e-3
+
+
 class Apart(Spread):
     """Rows that are not in memory."""
 
@@ -190,5 +197,6 @@ def test_which_data_have_batches(params, n, wanted):
 
 def test_many_rows_begin_with_batches(monkeypatch, moons):
     monkeypatch.setattr(_resolve, "MANY", 600)
+    monkeypatch.setattr(_resolve, "BATCH", 64)
     model = network(batch_size="auto").fit(*moons)
     assert model.history_["phase"][0] == "batch"

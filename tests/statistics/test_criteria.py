@@ -217,7 +217,7 @@ def test_a_new_fit_forgets(least_squares):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_that_is_no_solution_has_none():
     X, y = load_diabetes(return_X_y=True)
-    model = DeepRegressor((), penalty="none", tol=1e-8, max_iter=2).fit(X, y)
+    model = DeepRegressor((), loss="poisson", penalty="none", tol=1e-8, max_iter=2).fit(X, y)
     found = model.criteria()
     assert np.isnan(found.aic) and np.isfinite(found.log_likelihood)
     assert "above tol 1e-08, so the fit is not a solution" in found.message

@@ -3,11 +3,10 @@
 import warnings
 from abc import abstractmethod
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -23,7 +22,6 @@ from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
 from deepprox.estimators._standardize import Moments, Scale, scale_of
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
-from deepprox.export import to_onnx
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Network, Problem, Weights
 from deepprox.report.summary import summarize
@@ -111,6 +109,12 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    @classmethod
+    @cache
+    def _get_param_names(cls):
+        """Names of the parameters: to read them from the signature takes longer than many a step of a fit."""
+        return super()._get_param_names()
 
     @abstractmethod
     def _encode(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -213,16 +217,11 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         weight = weight / allsum(weight.sum())
         scale = scale_of(X, weight, self.standardize, allsum)
         room = allsum.room(bucket(len(X)))
-        place = jnp.asarray if allsum == same else np.asarray  # what is spread goes to its devices later
-        problem = Problem(
-            network,
-            loss,
-            place(padded(scale.standardize(X), room), dtype),
-            place(padded(Y, room), dtype),
-            place(np.concatenate([weight, np.zeros(room - len(X))]), dtype),
-            allsum,
-        )
-        if allsum == same:
+        rows = padded(scale.standardize(X), room), padded(Y, room)
+        weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(dtype)
+        problem = Problem(network, loss, *rows, weight, allsum)
+        if allsum == same:  # what is spread goes to its devices later
+            problem = jax.device_put(problem)
             problem.X.copy_to_host_async()  # kept with the fit: it comes back while a device computes
         if rho is not None:
             rho = tuple(np.asarray(r if r.ndim == 0 else padded(r[counts], room), dtype) for r in rho)
@@ -259,11 +258,13 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         shapes = problem.network.shapes(problem.X.shape[1])
         if self.warm_start and hasattr(self, "_W") and [w.shape for w in self._W] == shapes:
             W = (scale.from_inputs(self._scale.to_inputs(self._W[0])), *self._W[1:])
-            return [tuple(jnp.asarray(w, problem.X.dtype) for w in W)], True
+            return [tuple(np.asarray(w, problem.X.dtype) for w in W)], True
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         seed = int(problem.allsum.first(seed))
         # an input that never varies tells nothing, and no gradient would ever say so
         varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
+        if problem.network.convex:
+            varies[1:] = 0  # all starts end in the same place, and most weights of it are zero
         return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.n_init)], False
 
     def _keep(self, found: Solution, posed: Posed) -> None:
@@ -439,6 +440,8 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         model : onnx.ModelProto
             For ``onnx.save``, or ``SerializeToString()`` for onnxruntime.
         """
+        from deepprox.export import to_onnx
+
         check_is_fitted(self)
         return to_onnx(self, dtype)
 

@@ -1,15 +1,17 @@
 """The estimators' door to the posterior: draws, and predictions averaged over them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deepprox.estimators._observations import dense
-from deepprox.posterior import Draws, sample_posterior
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import sure
+
+if TYPE_CHECKING:  # a fit that is not sampled need not wait for samplers
+    from deepprox.posterior import Draws
 
 
 class PosteriorMixin:
@@ -34,7 +36,7 @@ class PosteriorMixin:
         vary="all",
         random_state=None,
         verbose=0,
-    ) -> Draws:
+    ) -> "Draws":
         """Draw weights from the posterior, whose mode is the fit: likelihood times prior ``exp(-n penalty)``.
 
         Parameters
@@ -70,6 +72,8 @@ class PosteriorMixin:
         draws : deepprox.posterior.Draws
             Weights, diagnostics, ``summary()``, ``plot()``, ``to_arviz()``; pass it to ``predict``.
         """
+        from deepprox.posterior import sample_posterior
+
         check_is_fitted(self)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         if sigma is None and self._loss.free_scale:
@@ -100,8 +104,10 @@ class PosteriorMixin:
                 verbose=verbose,
             )
 
-    def _inputs(self, X: Any, posterior: Draws) -> np.ndarray:
+    def _inputs(self, X: Any, posterior: "Draws") -> np.ndarray:
         """Inputs as the draws take them."""
+        from deepprox.posterior import Draws
+
         check_is_fitted(self)
         if not isinstance(posterior, Draws):
             raise TypeError(
@@ -112,5 +118,5 @@ class PosteriorMixin:
             raise ValueError("These draws are of a network of another shape: sample this one.")
         return self._scale.standardize(dense(X))
 
-    def _posterior_mean(self, X: Any, posterior: Draws) -> np.ndarray:
+    def _posterior_mean(self, X: Any, posterior: "Draws") -> np.ndarray:
         return posterior.mean(self._inputs(X, posterior)).astype(self._W[0].dtype)

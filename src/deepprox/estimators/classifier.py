@@ -196,9 +196,12 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         )
 
     def _encode(self, y, weight):
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        whole = y.dtype.kind in "biu"  # labels without doubt
+        if not whole:
+            check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
+        if whole and 2 * len(self.classes_) > len(y):
+            check_classification_targets(y)  # it warns
         allsum = resolve_devices(self.devices)
         if allsum.world > 1:
             self.classes_ = all_classes(self.classes_, allsum)

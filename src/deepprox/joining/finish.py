@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax import Array
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
@@ -33,6 +34,7 @@ SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest cu
 LEAST = 1e-10  # damping after none, as a share of the largest curvature
 TRIALS = 12  # dampings, each ten times the one before
 WELL_WITHIN = 1e-2
+NEAR = 2.0  # times a step length, up to which it serves as well
 SITS = 1e-8  # of a pre-activation that is at its kink
 
 
@@ -112,10 +114,13 @@ def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool =
 
 def cholesky(H: np.ndarray) -> np.ndarray | None:
     """Cholesky's lower factor, or None where ``H`` is not positive definite."""
-    try:
-        return scipy.linalg.cholesky(H, lower=True)
-    except scipy.linalg.LinAlgError:
-        return None
+    lower, info = dpotrf(H, lower=1)
+    return lower if info == 0 else None
+
+
+def solve_lower(lower: np.ndarray, sides: np.ndarray, trans: int = 0) -> np.ndarray:
+    """``L^-1 sides`` or ``L^-T sides``; LAPACK itself, since small systems spend their time on checks."""
+    return dtrtrs(lower, sides, lower=1, trans=trans)[0]
 
 
 class Model(NamedTuple):
@@ -160,9 +165,9 @@ class Model(NamedTuple):
             G = self.G[free] + curvature[np.ix_(free, ~free)] @ dw[~free]
             offset = self.kinks.offset + self.J[:, ~free] @ dw[~free]
             C = self.J[:, free].T * jump
-            LG, LC = (scipy.linalg.solve_triangular(lower, side, lower=True) for side in (G, C))
+            LG, LC = solve_lower(lower, G), solve_lower(lower, C)
             s = kinks_.best_slopes(LC.T @ LC, LC.T @ LG - jump * offset, s)
-            dw[free] = -scipy.linalg.solve_triangular(lower, LG + LC @ s, lower=True, trans=1)
+            dw[free] = -solve_lower(lower, LG + LC @ s, trans=1)
             crossing = free & ((self.w + dw) * self.side < 0)
             if not crossing.any():
                 return dw, s
@@ -180,7 +185,7 @@ def finish(
     steps: list[Step] = []
     damping, fresh, slow, together, free = 0.0, True, False, False, np.zeros(0, int)
     charged = any(block.activity is not None for block in problem.network.blocks)
-    strict, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
+    on_live, redundant, H = None, False, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
     # kinks that nothing holds allow no more
     aim, nothing = (aim, 1e-12) if problem.allsum.in_memory else (tol, 1e-9)
@@ -192,13 +197,11 @@ def finish(
         idle = kinks_.redundant_biases(problem, W, point.Z, slopes)
         free = np.flatnonzero(((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2)) & ~idle)
         if fresh or not np.isin(free, was).all():
-            H, fresh, looked = hessian(problem, W, slopes, free), True, step
-            step = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
-            if step != looked:
-                point = look(problem, W, slopes, step)
-            on_live = H.at(w[free] != 0).full
-            # an activity is here with its majoriser, which says nothing about a minimum
-            strict = None if charged else not idle[w != 0].any() and cholesky(on_live) is not None
+            H, fresh = hessian(problem, W, slopes, free), True
+            length = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
+            if not step / NEAR <= length <= NEAR * step:
+                step, point = length, look(problem, W, slopes, length)
+            on_live, redundant = H.at(w[free] != 0).full, idle[w != 0].any()
             if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
@@ -226,6 +229,8 @@ def finish(
     # where the steps found their way out of a flat saddle, they are to go on
     back = nearest[0] <= tol < end[0] and nearest[-1] <= end[-1] + 1e-9 * abs(end[-1])
     certificate, W, slopes, n_held, _ = nearest if back else end
+    # an activity is here with its majoriser, which says nothing about a minimum
+    strict = None if charged or on_live is None else not redundant and cholesky(on_live) is not None
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps)
 
 
@@ -240,15 +245,26 @@ def advance(
     together: bool,
     damping: float,
 ) -> tuple[tuple | None, float]:
-    """A step that lowers the objective, and its damping: without kinks where it holds and meets none."""
+    """A step that lowers the objective, and its damping: without kinks where it is at none and meets none."""
     kinks = problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
-    if not kinks or not problem.allsum(sum(held.sum() for held, _ in slopes)):
+    if not kinks or not sits(problem, W, now.Z):
         smooth = model_at(problem, W, slopes, now, free, H, step, None)
-        found, after = search(problem, W, now, smooth, free, step, damping)
+        found, after = search(problem, W, now, smooth, free, step, damping, 1 if kinks else TRIALS)
         if not kinks or (found is not None and not crosses(problem, now.Z, found[2].Z)):
             return found, after
     model = model_at(problem, W, slopes, now, free, H, step, together)
     return search(problem, W, now, model, free, step, damping)
+
+
+def sits(problem: Problem, W: Weights, Z: tuple[Array, ...]) -> bool:
+    """Whether a pre-activation of a live unit is at a kink, and counts."""
+    counts = np.asarray(problem.weight)[:, None] > 0
+    there = [
+        (counts & (np.abs(np.asarray(z) - kink) < SITS) & w.any(1)).sum()
+        for block, w, z in zip(problem.network.blocks[:-1], W, Z)
+        for kink in block.link.kinks
+    ]
+    return bool(problem.allsum(sum(there)))
 
 
 def crosses(problem: Problem, before: tuple[Array, ...], after: tuple[Array, ...]) -> bool:
@@ -368,14 +384,22 @@ def model_at(
 
 
 def search(
-    problem: Problem, W: Weights, point: Point, model: Model, free: np.ndarray, step: float, damping: float
+    problem: Problem,
+    W: Weights,
+    point: Point,
+    model: Model,
+    free: np.ndarray,
+    step: float,
+    damping: float,
+    trials: int = TRIALS,
 ) -> tuple[tuple | None, float]:
     """The least damped step of the model that does not raise the objective, and its damping."""
     w = ravel(W)
-    slack = 1 + 8 * float(np.finfo(w.dtype).eps)
+    level = float(point.objective)
+    level += 8 * float(np.finfo(w.dtype).eps) * abs(level)
     least = LEAST / step
     damping = max(damping, model.least_damping(least))
-    for _ in range(TRIALS):
+    for _ in range(trials):
         solved = model.minimise(damping)
         if solved is not None:
             trial = w.astype(float)
@@ -384,12 +408,29 @@ def search(
             slopes = model.kinks.slopes(no_slopes(problem), solved[1], held)
             W_next = unravel(trial.astype(w.dtype), W)
             after = look(problem, W_next, slopes, step)
-            if float(after.objective) <= float(point.objective) * slack:
-                return (
-                    W_next,
-                    slopes,
-                    after,
-                    int(held.sum()),
-                ), damping / 100 if damping > 100 * least else 0.0
+            if float(after.objective) <= level:
+                found = W_next, slopes, after, int(held.sum())
+                if damping > least:
+                    found = further(problem, w, found, model.side, free, step)
+                return found, damping / 100 if damping > 100 * least else 0.0
         damping = max(10 * damping, least)
     return None, damping
+
+
+def further(
+    problem: Problem, w: np.ndarray, found: tuple, side: np.ndarray, free: np.ndarray, step: float
+) -> tuple:
+    """A damped step, doubled while the objective falls: where a unit dies it is a long way down.
+
+    A weight that would leave its side stops at zero.
+    """
+    way = ravel(found[0])[free] - w[free]
+    while True:
+        way = 2 * way
+        trial = w.copy()
+        trial[free] += np.where((w[free] + way) * side < 0, -w[free], way)
+        W, slopes = unravel(trial, found[0]), no_slopes(problem)
+        after = look(problem, W, slopes, step)
+        if not float(after.objective) < float(found[2].objective):
+            return found
+        found = W, slopes, after, 0

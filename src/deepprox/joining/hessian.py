@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox import traces
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import flatten
 from deepprox.joining.kinks import Slopes
@@ -44,7 +45,7 @@ class Places(NamedTuple):
         return cls((np.cumsum(units) - units)[block] + row, (np.cumsum(features) - features)[block] + column)
 
 
-@partial(jax.jit, static_argnames="blurred")
+@partial(traces.jit, static_argnames=("blurred",))
 def _unit_derivatives(
     problem: Problem, W: Weights, slopes: Slopes, units: Array, blurred: bool = False
 ) -> tuple[Array, ...]:
@@ -69,7 +70,14 @@ def _unit_derivatives(
     return g, jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]), dg, dF
 
 
-@jax.jit
+@traces.jit
+def _penalty_products(network: Network, W: Weights, V: Array) -> Array:
+    """Products of the penalty's Hessian with the rows of ``V``."""
+    w, flat = flatten(Problem(network, None, None, None, None), W)  # type: ignore[arg-type]
+    return jax.vmap(lambda v: jax.jvp(flat.penalty_gradient, (w,), (v,))[1])(V)
+
+
+@traces.jit
 def _penalty_hessian(network: Network, W: Weights, index: Array) -> Array:
     w, flat = flatten(Problem(network, None, None, None, None), W)  # type: ignore[arg-type]
 
@@ -106,11 +114,27 @@ class Hessian(NamedTuple):
 
 
 def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> Hessian:
-    """Second derivatives of the objective in the weights ``live``; few shapes compile."""
+    """Second derivatives of the objective in the weights ``live``."""
+    return Hessian(loss_hessian(problem, W, slopes, live), penalty_hessian(problem.network, W, live))
+
+
+def penalty_hessian(network: Network, W: Weights, live: np.ndarray) -> np.ndarray:
+    """Second derivatives of the penalty in the weights ``live``; few shapes compile.
+
+    A diagonal ``D`` takes random numbers ``v`` to ``(D 1) v``, entry by entry, and no other matrix does: two
+    products tell whether all columns are needed.
+    """
+    dtype = np.asarray(W[0]).dtype
+    v = np.random.default_rng(0).uniform(1, 2, live.size).astype(dtype)
+    V = np.zeros((2, sum(w.size for w in W)), dtype)
+    V[:, live] = np.ones(live.size), v
+    diagonal, bent = np.asarray(_penalty_products(network, W, V), float)[:, live]
+    size = np.abs(diagonal).max(initial=0.0)
+    if np.abs(bent - diagonal * v).max(initial=0.0) <= 100 * np.finfo(dtype).eps * size:
+        return np.diag(diagonal)
     index = np.full(max(32, 1 << (live.size - 1).bit_length()), np.iinfo(np.int32).max, np.int32)
     index[: live.size] = live
-    penalty = np.asarray(_penalty_hessian(problem.network, W, index), float)[: live.size, : live.size]
-    return Hessian(loss_hessian(problem, W, slopes, live), penalty)
+    return np.asarray(_penalty_hessian(network, W, index), float)[: live.size, : live.size]
 
 
 def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
@@ -132,7 +156,7 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
             some = replace(turn, X=X, y=y, weight=weight)
             bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
             g, F, dg, dF = (np.asarray(a) for a in _unit_derivatives(some, W, bent, padded, blurred))
-            H += _assemble(g, F, dg, dF, at, units, counts)
+            H += _assemble(g, F, dg, dF, at, counts)
     H = np.triu(H) + np.triu(H, 1).T
     return np.asarray(problem.allsum(H), float)
 
@@ -143,7 +167,6 @@ def _assemble(
     dg: np.ndarray,
     dF: np.ndarray,
     at: Places,
-    units: np.ndarray,
     counts: np.ndarray,
 ) -> np.ndarray:
     """The upper triangle, one row of blocks for each unit: weights are sorted by block, then unit."""
@@ -152,8 +175,9 @@ def _assemble(
     moving = at.feature - (F.shape[0] - dF.shape[1])  # negative where the first block reads
     tail = np.flatnonzero(moving >= 0)
     reads, bends = F[at.feature], np.any(dF, axis=2)
+    room = np.empty(reads.shape, reads.dtype)  # once: fresh memory costs as much as what is done in it
     for k, lo in enumerate(first):
-        M = np.repeat(dg[k, units[k:]], counts[k:], axis=0)
+        M = np.take(dg[k], at.unit[lo:], axis=0, out=room[lo:], mode="clip")
         M *= reads[lo:]
         later = tail[(tail >= lo) & bends[k, moving[tail]]]
         M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]

@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from deepprox.diary import Stages
-from deepprox.joining import quasi_newton
+from deepprox.joining import one_block, quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import Point, certify, finish, look
 from deepprox.joining.kinks import any_held, no_slopes
@@ -63,11 +63,12 @@ def join(
     part = live_part(problem, live, widths) if max_iter else whole(problem)
     whole_slopes = no_slopes(problem)
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
+    direct = max_iter > 0 and one_block.suits(problem)
     while True:
         begin = part.take(W)
         most = max_iter - n_iter
-        if warm and newton_can(part.problem, begin, tol):
-            small, step, rate, ready, most = begin, 1.0, 0.0, True, min(most, WARM)
+        if direct or (warm and newton_can(part.problem, begin, tol)):
+            small, step, rate, ready, most = begin, 1.0, 0.0, True, most if direct else min(most, WARM)
         else:
             left = max_iter - n_iter
             known = None if n_iter or memory is None else memory.moved(part.take_rows)
@@ -85,13 +86,14 @@ def join(
         if stays and any_held(whole_slopes):
             slopes = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
         if ready:
-            with _threads().limit(limits=1, user_api="blas"):
-                left = min(max_iter - n_iter, most)
-                end = stages.run(finish, part.problem, small, slopes, step, rate, tol, left)
+            newton = one_block.descend if direct else one_threaded(finish)
+            left = min(max_iter - n_iter, most)
+            end = stages.run(newton, part.problem, small, slopes, step, rate, tol, left)
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
             chunks = 2 if strict else 4
+        direct = False
         W, live = canonical(problem.network, part.put(small))
         whole_slopes = no_slopes(problem)
         if any_held(slopes):
@@ -115,6 +117,16 @@ def live_residual(point: Point, W: Weights, step: float) -> float:
     """The largest residual of a weight that is not zero, which slopes of idle entries hardly move."""
     w = ravel(W)
     return float(np.abs(w - np.asarray(point.moved))[w != 0].max(initial=0.0)) / step
+
+
+def one_threaded(work: Callable) -> Callable:
+    """The same work without threads in BLAS: its matrices are too small for them."""
+
+    def alone(*args: Any) -> Any:
+        with _threads().limit(limits=1, user_api="blas"):
+            return work(*args)
+
+    return alone
 
 
 @cache
@@ -154,6 +166,7 @@ def settle(
     state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate, memory)
     tol_ = np.asarray(tol if smooth else tol / 2, state.w.dtype)
     state, total, rate = stages.resumed((state, 0, 0.0))
+    state = problem.allsum.resident(state)
     while total < budget:
         limit = np.int32(min(quasi_newton.CHUNK, budget - total))
         before = float(state.objective)

@@ -228,6 +228,8 @@ def find(
     tables, first = [np.zeros((8, 0))], 0
     weight, reads = np.asarray(problem.weight), np.asarray(problem.X)
     for l, (block, w, z, up) in enumerate(zip(problem.network.blocks, W, Z, upstream, strict=False)):
+        if l:
+            reads = np.asarray(problem.network.blocks[l - 1].link(Z[l - 1]))
         w, z, up = np.abs(np.asarray(w)), np.asarray(z), np.asarray(up)
         reach = np.abs(reads) @ w[:, 1:].T
         moves = ((reach > EDGE) | (w[:, 0] > 0)) & (weight[:, None] > 0)
@@ -243,7 +245,7 @@ def find(
             places = l, entry, first + entry % z.shape[1], kin.flat[entry]
             columns = *places, z.flat[entry] - at[nearer[entry]], left, right, up.flat[entry]
             tables.append(np.stack(np.broadcast_arrays(*columns)))
-        reads, first = np.asarray(block.link(Z[l])), first + z.shape[1]
+        first += z.shape[1]
     table = np.concatenate(tables, axis=1)
     if table.shape[1] > N_ENTRIES:
         table = table[:, np.argpartition(np.abs(table[4]), N_ENTRIES)[:N_ENTRIES]]

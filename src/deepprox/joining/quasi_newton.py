@@ -27,6 +27,7 @@ from deepprox.spreading import program
 
 CHUNK = 25  # steps of one call of the compiled program
 MEMORY = 10
+LEAST_CUT = 0.25  # share of a refused trial that the next one has at least
 SHORTEST = 2.0**-24  # share of a direction below which it is given up
 
 
@@ -115,9 +116,10 @@ def inverse_hessian_times(state: State, r: Array, scale: Array) -> Array:
 
 
 def advance(flat: Flat, state: State) -> tuple[State, Array]:
-    """One trial along the direction, and whether it was a step; if not, the next trial is half as long.
+    """One trial along the direction, and whether it was a step; if not, the next trial is shorter.
 
-    One trial and not a whole search, so that starts side by side do not wait for each other.
+    One trial and not a whole search, so that starts side by side do not wait for each other. The next is
+    where the parabola through both values and the first slope is lowest, and at most half as long.
     """
     w, g, step, t = state.w, state.gradient, state.step, state.share
     moved = flat.residual(w, g, step)
@@ -140,11 +142,13 @@ def advance(flat: Flat, state: State) -> tuple[State, Array]:
     gain = jnp.where(by_prox, ((trial - w) ** 2).sum() / (2 * t * step), -r @ (trial - w))
     noise = 4 * jnp.finfo(w.dtype).eps * jnp.abs(state.objective)
     ok = objective <= state.objective - 1e-4 * jnp.maximum(gain, 0.0) + noise
-    return remember(flat, state, ok, trial, objective, loss, gradient), ok
+    lowest = gain / (2 * (objective - state.objective + gain))
+    cut = jnp.where(lowest > LEAST_CUT, jnp.minimum(lowest, 0.5), LEAST_CUT)
+    return remember(flat, state, ok, trial, objective, loss, gradient, jnp.where(by_prox, 0.5, cut)), ok
 
 
 def remember(
-    flat: Flat, state: State, ok: Array, w: Array, objective: Array, loss: Array, gradient: Array
+    flat: Flat, state: State, ok: Array, w: Array, objective: Array, loss: Array, gradient: Array, cut: Array
 ) -> State:
     """The state after a trial; where the last and shortest was refused, the same point without its memory."""
     s = w - state.w
@@ -172,7 +176,7 @@ def remember(
         Y=Y,
         n_pairs=n_pairs,
         step=step,
-        share=jnp.where(ok | given_up, 1.0, state.share / 2),
+        share=jnp.where(ok | given_up, 1.0, state.share * cut),
         certificate=certificate(flat.residual(w, gradient, step)),
         stalled=given_up & (state.n_pairs == 0),
     )

@@ -4,7 +4,6 @@ import copy
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from deepprox.estimators._resolve import resolve_network
@@ -66,7 +65,7 @@ def _by_name(penalty: Any) -> bool:
 
 
 def _stronger(penalty: Any, alpha: Any) -> Any:
-    alpha = jnp.asarray(alpha, penalty.alpha.dtype)
+    alpha = np.asarray(alpha, penalty.alpha.dtype)
     if is_dataclass(penalty):
         return replace(penalty, alpha=alpha)
     other = copy.copy(penalty)  # a user's plain class

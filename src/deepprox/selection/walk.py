@@ -14,12 +14,16 @@ import numpy as np
 from deepprox.diary import Stages
 from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
+from deepprox.joining.finish import look
+from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_widths
+from deepprox.problem import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
 from deepprox.solve import Solution
 from deepprox.struct import replace
 
+POINTS = 4  # solutions through which a path is continued
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
 DOUBLED = 2.0  # from one strength to the next, in search of the empty network
@@ -55,10 +59,19 @@ class Walk:
         return self.base._replace(problem=problem)
 
     def solve(
-        self, alpha: float, last: Solution | None = None, inputs: np.ndarray | None = None, **changes: Any
+        self,
+        alpha: float,
+        last: Solution | None = None,
+        inputs: np.ndarray | None = None,
+        W: Weights | None = None,
+        **changes: Any,
     ) -> Solution:
-        """The solution at this strength, from random starts or from the last, on all inputs or on some."""
-        W, memory = (None, None) if last is None else (last.W, last.memory)
+        """The solution at this strength, from random starts or from the last, on all inputs or on some.
+
+        ``W`` is where to start, if not from the weights of the last.
+        """
+        memory = None if last is None else last.memory
+        W = last.W if W is None and last is not None else W
         if W is not None and inputs is not None:
             W = (W[0] * np.concatenate([[True], inputs]).astype(self.dtype), *W[1:])
         with precision(self.dtype):
@@ -68,6 +81,27 @@ class Walk:
         # what follows has the widths of the first, and runs the same programs
         self.widths = self.widths or live_widths(found.live)
         return found
+
+    def ahead(self, alpha: float, before: "list[Stage]") -> Weights:
+        """Weights to start from: a polynomial in ``log alpha`` through the last solutions.
+
+        Through one, two and more of them while the objective falls; through more than two where they have the
+        same zeros, since a path is smooth only there.
+        """
+        last = before[: -1 - POINTS : -1]
+        zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
+        W, lowest = last[0].found.W, np.inf
+        with precision(self.dtype):
+            problem = self.posed(alpha).problem
+            for m in range(1, len(last) + 1):
+                if m > 2 and any((one != zeros[0]).any() for one in zeros[1:m]):
+                    break
+                trial = continued(alpha, last[:m])
+                objective = float(look(problem, trial, no_slopes(problem), 1.0).objective)
+                if not objective < lowest:
+                    break
+                W, lowest = trial, objective
+        return W
 
     def grid(self, count: int, eps: float) -> np.ndarray:
         """``count`` strengths, geometrically, from ``eps`` times that which empties a lasso up to it.
@@ -141,6 +175,22 @@ class Stage(NamedTuple):
         return int(self.found.live.inputs.sum())
 
 
+def continued(alpha: float, stages: list[Stage]) -> Weights:
+    """``sum_j share_j W_j``, Lagrange's polynomial in ``log alpha`` through solutions, the nearest first.
+
+    A weight that is zero at the nearest, or would change its sign on the way, is zero; biases are free.
+    """
+    x, out = np.log([stage.alpha / alpha for stage in stages]), []
+    others = [np.delete(x, j) for j in range(len(x))]
+    shares = [np.prod(rest / (rest - x_j)) for x_j, rest in zip(x, others)]
+    for near, *far in zip(*(stage.found.W for stage in stages), strict=True):
+        w = sum((share * v for share, v in zip(shares[1:], far)), shares[0] * near)
+        gone = w * near <= 0
+        gone[:, 0] = near[:, 0] == 0
+        out.append(np.where(gone, 0, w).astype(near.dtype))
+    return tuple(out)
+
+
 class Trail:
     """Stages in the order of their strengths, each from the one before it."""
 
@@ -162,7 +212,8 @@ class Trail:
         """The stage at a strength, from number ``last`` and put after it."""
         last %= len(self.stages)
         before = self.stages[last]
-        solution = here = self.problem.solve(alpha, before.found, **self.changes)
+        W = None if self.changes else self.problem.ahead(alpha, self.stages[: last + 1])
+        solution = here = self.problem.solve(alpha, before.found, W=W, **self.changes)
         if self.way.relax:
             here = relaxed(self.problem, self.stages[0].alpha, solution, before.shown, self.changes)
         return self._keep(last + 1, Stage(alpha, solution, here), total)

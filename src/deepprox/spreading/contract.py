@@ -13,6 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from deepprox import traces
+
 
 class Spread(ABC):
     """``allsum(tree)``: everybody's trees, added; ``rank`` of ``world`` processes is this one.
@@ -34,6 +36,10 @@ class Spread(ABC):
     def compile(self, function: Callable, static: tuple[str, ...]) -> Callable:
         """A function of a problem and more as a program; its ``static`` arguments shape it."""
         return jax.jit(function, static_argnames=static)
+
+    def resident(self, tree: Any) -> Any:
+        """Variables of a loop, as a program returns them: else its second call would compile it again."""
+        return tree
 
     def rows(self, tree: Any) -> Any:
         """Arrays over observations that a program returned: the rows of this process."""
@@ -74,6 +80,15 @@ class Here(Spread):
     def __call__(self, tree: Any) -> Any:
         """The tree."""
         return tree
+
+    def compile(self, function: Callable, static: tuple[str, ...]) -> Callable:
+        """A program whose trace is kept."""
+        return traces.jit(function, static)
+
+    def resident(self, tree: Any) -> Any:
+        """On the device where programs run."""
+        settings: Any = jax.config
+        return jax.device_put(tree, settings.jax_default_device or jax.local_devices()[0])
 
 
 same = Here()

@@ -1,0 +1,183 @@
+"""Traced programs, kept on disk beside the compiled ones.
+
+JAX compiles a program once and finds it on disk later, but every process traces it again to know which: most
+of a first fit. Here the trace is kept too, as StableHLO, which is data. Its name is a digest of all that
+tracing depends on: the code of this package, versions, settings of JAX, shapes, and the classes and static
+fields of what is given. What has classes or static fields that are not known here is traced as ever.
+"""
+
+import hashlib
+import inspect
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, wraps
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+
+from deepprox.runtime import kept_programs
+
+CODE = ".", "joining", "splitting", "spreading"  # folders of what is traced
+DIGEST = hashlib.sha256().digest_size
+BEGAN = time.time()
+AS_EVER = "jax_disable_jit", "jax_debug_nans", "jax_debug_infs"  # settings that look at single operations
+
+
+class Unknown(Exception):
+    """Something that a name on disk cannot stand for."""
+
+
+def jit(function: Callable, static_argnames: tuple[str, ...] = ()) -> Callable:
+    """``jax.jit``, but for a program that any process has traced before: its trace is read from disk."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        static = {name: given.pop(name) for name in static_argnames if name in given}
+        leaves, tree = jax.tree.flatten(given)
+        folder = _folder()
+        try:
+            path = folder and folder / _name(function, static, tree, leaves)
+        except Unknown:
+            path = None
+        if path is None:
+            return function(*args, **kwargs)
+        of_arrays = lambda *rows: function(**jax.tree.unflatten(tree, rows), **static)  # noqa: E731
+        program = _read(path) or _trace(path, of_arrays, leaves)
+        return program(leaves)
+
+    return jax.jit(traced, static_argnames=static_argnames)
+
+
+def _folder() -> Path | None:
+    """Where traces are kept: with compiled programs, if these are of one processor and need no mesh."""
+    folder = kept_programs()
+    plain = jax.default_backend() == "cpu" and jax.sharding.get_abstract_mesh().empty
+    watched = any(getattr(jax.config, name) for name in AS_EVER)
+    if folder is None or not plain or watched or not _code() or find_spec("flatbuffers") is None:
+        return None
+    return folder / "traces"
+
+
+def _name(function: Callable, static: dict[str, Any], tree: Any, leaves: list[Any]) -> str:
+    """A digest of all that the trace depends on."""
+    settings = {k: repr(getattr(jax.config, k, v)) for k, v in jax.config.values.items() if "cache" not in k}
+    types = [jax.typeof(leaf) for leaf in leaves]
+    arrays = [(t.shape, t.dtype.name, t.weak_type) for t in types]
+    facts = _code(), settings, _told(function), _told(static), [*_nodes(tree)], arrays
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """A digest of the code that is traced, and of what it is traced with.
+
+    Empty where it cannot be read, or where a file has changed since this process began to import it: then it
+    is not what will be traced.
+    """
+    here = Path(__file__).parent
+    files = sorted(path for folder in CODE for path in (here / folder).glob("*.py"))
+    changed = [max(path.stat().st_mtime, path.stat().st_ctime) for path in files]
+    if max(changed, default=BEGAN) >= BEGAN:
+        return ""
+    versions = jax.__version__, jaxlib.__version__, np.__version__, sys.version
+    digest = hashlib.sha256(repr(versions).encode())
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _nodes(tree: Any) -> Iterator[Any]:
+    """The classes of a tree and their static fields, from the root to the leaves."""
+    node = tree.node_data()
+    yield None if node is None else [_told(part) for part in node]
+    for child in tree.children():
+        yield from _nodes(child)
+
+
+def _told(thing: Any) -> Any:
+    """A class or a static field in words that mean the same in every process."""
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return [type(thing).__name__, repr(thing)]
+    if isinstance(thing, tuple | list):
+        return [_told(type(thing)), *map(_told, thing)]
+    if isinstance(thing, dict):
+        return [_told([*item]) for item in thing.items()]
+    named = thing if inspect.isfunction(thing) or isinstance(thing, type) else type(thing)
+    package = named.__module__.split(".")[0]
+    if package != "deepprox" and not (package == "builtins" and named is thing):
+        raise Unknown(repr(thing))
+    if named is not thing and vars(thing):
+        raise Unknown(repr(thing))
+    return [named.__module__, named.__qualname__, named is thing]
+
+
+def _trace(path: Path, function: Callable, leaves: list[Any]) -> Callable:
+    """The program of a function of arrays, and the same on disk."""
+    from jax import export
+
+    shapes = []
+
+    def flat(*rows: Any) -> list[Any]:
+        out: list[Any] = []
+        shapes.append(_shape(function(*rows), out))
+        return out
+
+    arrays = [jax.ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak_type) for t in map(jax.typeof, leaves)]
+    exported = export.export(jax.jit(flat))(*arrays)
+    body = json.dumps(shapes[0]).encode() + b"\n" + exported.serialize()
+    with suppress(OSError):  # a disk that is full or cannot be written to costs time and nothing else
+        path.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as beside:
+            whole = Path(beside, path.name)
+            whole.write_bytes(hashlib.sha256(body).digest() + body)
+            os.replace(whole, path)  # others read it whole or not at all
+    return _program(shapes[0], exported)
+
+
+def _read(path: Path) -> Callable | None:
+    """The program on disk, if there is one and it is whole."""
+    from jax import export
+
+    try:
+        kept = path.read_bytes()
+    except OSError:  # none, or none that can be read
+        return None
+    digest, body = kept[:DIGEST], kept[DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        return None
+    shape, _, program = body.partition(b"\n")
+    return _program(json.loads(shape), export.deserialize(bytearray(program)))
+
+
+def _program(shape: Any, exported: Any) -> Callable:
+    return lambda leaves: _shaped(shape, iter(exported.call(*leaves)))
+
+
+def _shape(out: Any, leaves: list[Any]) -> Any:
+    """The tuples of a result by name, and its arrays, which go to ``leaves``."""
+    if not isinstance(out, tuple):
+        leaves.append(out)
+        return None
+    return [type(out).__module__, type(out).__qualname__, [_shape(part, leaves) for part in out]]
+
+
+def _shaped(shape: Any, leaves: Iterator[Any]) -> Any:
+    """The result that has this shape."""
+    if shape is None:
+        return next(leaves)
+    module, name, parts = shape
+    kind = getattr(import_module(module), name)
+    made = [_shaped(part, leaves) for part in parts]
+    return tuple(made) if kind is tuple else kind(*made)

@@ -1,0 +1,48 @@
+"""Where a strength begins: the last solutions, continued."""
+
+import numpy as np
+import pytest
+
+import deepprox
+from deepprox import DeepRegressor
+from deepprox.selection import walk
+from selection.test_paths import tables
+
+
+class Found:
+    def __init__(self, *W):
+        self.W = W
+
+
+def stages(alphas, curve):
+    return [walk.Stage(alpha, Found(curve(np.log(alpha))), None) for alpha in alphas]
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
+def test_polynomials_in_the_logarithm_are_continued_exactly(m):
+    rng = np.random.default_rng(m)
+    terms = rng.normal(size=(m, 2, 3))
+    curve = lambda x: 50 + sum(term * x**k for k, term in enumerate(terms))  # noqa: E731
+    before = stages([0.5, 0.3, 0.2, 0.11][:m], curve)  # the nearest first, in any steps
+    (W,) = walk.continued(0.7, before)
+    np.testing.assert_allclose(W, curve(np.log(0.7)), rtol=1e-10)
+
+
+def test_a_weight_stays_zero_or_becomes_it_and_a_bias_moves_freely():
+    near, far = np.array([[1.0, 1.0, 0.0, 3.0]]), np.array([[3.0, 3.0, -1.0, 4.0]])
+    before = [walk.Stage(2.0, Found(near), None), walk.Stage(1.0, Found(far), None)]
+    (W,) = walk.continued(4.0, before)
+    np.testing.assert_allclose(W, [[-1.0, 0.0, 0.0, 2.0]])
+
+
+def test_a_continued_path_takes_fewer_steps_to_the_same_solutions(monkeypatch):
+    X, y = tables()
+    model, alphas = DeepRegressor((4,), link="tanh", random_state=0), np.geomspace(0.02, 0.03, 10)
+    continued = deepprox.path(model, X[:90], y[:90], alphas)
+    monkeypatch.setattr(walk, "POINTS", 1)
+    plain = deepprox.path(model, X[:90], y[:90], alphas)
+    steps = [sum(one.n_iter for one in found.solutions[4:]) for found in (continued, plain)]
+    assert steps[0] < 0.7 * steps[1], steps
+    for one, other in zip(continued.solutions, plain.solutions, strict=True):
+        assert one.status == other.status == "converged"
+        assert one.objective == pytest.approx(other.objective, rel=1e-9)
