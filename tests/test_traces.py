@@ -74,6 +74,16 @@ def test_a_damaged_file_is_not_believed(folder):
         assert path.read_bytes() != damaged
 
 
+def test_a_file_that_names_what_is_not_ours_is_not_believed(folder):
+    run()
+    path = files(folder)[0]
+    body = path.read_bytes()[traces.DIGEST :]
+    other = body.replace(b"deepprox.joining.finish", b"subprocess", 1)
+    assert other != body
+    path.write_bytes(traces.hashlib.sha256(other).digest() + other)
+    assert type(run()) is finish.Point and path.read_bytes()[traces.DIGEST :] == body
+
+
 def test_code_settings_and_shapes_have_names_of_their_own(folder, monkeypatch):
     run()
     with jax.default_matmul_precision("highest"):

@@ -158,7 +158,8 @@ def _read(path: Path) -> Callable | None:
     if hashlib.sha256(body).digest() != digest:
         return None
     shape, _, program = body.partition(b"\n")
-    return _program(json.loads(shape), export.deserialize(bytearray(program)))
+    kinds = json.loads(shape)
+    return _program(kinds, export.deserialize(bytearray(program))) if _ours(kinds) else None
 
 
 def _program(shape: Any, exported: Any) -> Callable:
@@ -171,6 +172,15 @@ def _shape(out: Any, leaves: list[Any]) -> Any:
         leaves.append(out)
         return None
     return [type(out).__module__, type(out).__qualname__, [_shape(part, leaves) for part in out]]
+
+
+def _ours(shape: Any) -> bool:
+    """Whether the tuples that a file names are of this package: it names nothing else to be imported."""
+    if shape is None:
+        return True
+    module, name, parts = shape
+    known = module.split(".")[0] == "deepprox" or (module, name) == ("builtins", "tuple")
+    return known and all(map(_ours, parts))
 
 
 def _shaped(shape: Any, leaves: Iterator[Any]) -> Any:
