@@ -3,7 +3,9 @@
 LassoNet (Lemhadri et al. 2021) runs in the environment ``.venv-peers`` (``make peers``), on the same splits,
 in the same run, one after the other. Ours selects inputs by a group lasso on the first block and refits
 what is left at the weakest strength (``relax=True``), with its strengths where inputs leave, in single
-precision and with few iterations at every strength, as LassoNet does.
+precision and with few iterations at every strength, as LassoNet does. At a number of inputs LassoNet has its
+first model with as many, the least penalised; ours the one of least training loss with as many, or the next
+fewer: a path may come back to inputs that it had left.
 """
 
 import json
@@ -12,6 +14,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -46,12 +49,17 @@ def estimator():
 
 
 def ours(name, seed):
-    """Seconds of a path, and (inputs, test accuracy) of its models."""
+    """Seconds of a path, and for every number of inputs the test accuracy of the model of least loss."""
     X, X_test, y, y_test = split(name, seed)
     begin = time.perf_counter()
     path = deepprox.path(estimator(), X, y, 35, eps=2e-2, spacing="inputs", relax=True, max_iter=15)
     seconds = time.perf_counter() - begin
-    return seconds, [(int(m.selected_features_.sum()), float(m.score(X_test, y_test))) for m in path]
+    best: dict[int, Any] = {}
+    for model in path:
+        count = int(model.selected_features_.sum())
+        if count and (count not in best or model.loss_ < best[count].loss_):
+            best[count] = model
+    return seconds, {count: float(model.score(X_test, y_test)) for count, model in best.items()}
 
 
 def in_cold_fits(name):
@@ -93,8 +101,8 @@ def at_counts(models):
 
 
 def at_most(models, inputs):
-    """The accuracy of the first model with at most so many inputs; 0 where the path has none."""
-    return next((accuracy for count, accuracy in models if 0 < count <= inputs), 0.0)
+    """The accuracy of the model with as many inputs, or the next fewer; 0 where the path has none."""
+    return models.get(max((count for count in models if count <= inputs), default=0), 0.0)
 
 
 def main() -> None:

@@ -102,6 +102,22 @@ def test_one_standard_error_is_no_denser_than_the_best(net):
     assert losses[sparse.index].mean() <= losses[best.index].mean() + error
 
 
+@pytest.mark.parametrize("rule", ["loss", "bic", "validation"])
+def test_the_best_with_few_inputs_is_chosen_among_them(net, rule):
+    frame = net.frame()
+    values = frame["validation_loss" if rule == "validation" else rule]
+    for most in range(1, frame.n_inputs.max() + 1):
+        few = (frame.n_inputs > 0) & (frame.n_inputs <= most)
+        if few.any():
+            assert net.select(rule, max_inputs=most).index == values[few].idxmin()
+        else:
+            with pytest.raises(ValueError, match=f"has 1 to {most} inputs"):
+                net.select(rule, max_inputs=most)
+    assert net.select("1se", max_inputs=most).index == net.select("1se").index
+    with pytest.raises(ValueError, match="has 1 to 0 inputs"):
+        net.select(rule, max_inputs=0)
+
+
 def test_both_directions_are_never_worse(data):
     X, y = data
     model = DeepRegressor((4,), link="tanh", random_state=1)

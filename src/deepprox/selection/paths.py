@@ -155,29 +155,49 @@ class Path:
             columns["validation_loss"] = self.validation_losses.mean(axis=1)
         return pd.concat([pd.DataFrame(columns), self.criteria], axis=1)
 
-    def select(self, rule: str = "bic") -> Choice:
+    def select(self, rule: str = "bic", *, max_inputs: int | None = None) -> Choice:
         """The model that a rule chooses.
 
         Parameters
         ----------
-        rule : {"bic", "aic", "aicc", "ebic", "gcv", "validation", "1se"}, default="bic"
-            The least criterion; the least validation loss; or the sparsest model whose validation loss is
-            within one standard error of the least.
+        rule : {"bic", "aic", "aicc", "ebic", "gcv", "validation", "1se", "loss"}, default="bic"
+            The least criterion; the least validation loss; the sparsest model whose validation loss is
+            within one standard error of the least; or the least loss on the data of the fit, which is of use
+            with ``max_inputs``.
+        max_inputs : int, default=None
+            Choose among the models with at most so many inputs alive. A path may come back to more inputs
+            from one strength to the next, so that the first of them need not be the best.
 
         Returns
         -------
         choice : Choice
             ``estimator``, ``alpha``, ``index`` and ``rule``.
         """
+        allowed = self._with_inputs(max_inputs)
         if rule in CRITERIA:
-            values = self._criterion(rule)
-            index = int(np.nanargmin(values))
+            index = _least(self._criterion(rule), allowed, rule)
+        elif rule == "loss":
+            index = _least(np.array([found.loss for found in self.solutions]), allowed, rule)
         elif rule in ("validation", "1se"):
-            index = self._by_validation(rule)
+            index = self._by_validation(rule, allowed)
         else:
-            known = ", ".join(repr(name) for name in (*CRITERIA, "validation", "1se"))
+            known = ", ".join(repr(name) for name in (*CRITERIA, "validation", "1se", "loss"))
             raise ValueError(f"Unknown rule {rule!r}: known ones are {known}.")
         return Choice(self[index], float(self.alphas[index]), index, rule)
+
+    def _with_inputs(self, most: int | None) -> np.ndarray:
+        """Which models have at most so many inputs, and at least one where that is asked for."""
+        counts = self.inputs.sum(axis=1)
+        if most is None:
+            return np.ones(len(self), bool)
+        allowed = (counts <= most) & (counts > 0)
+        if not allowed.any():
+            fewest = counts[counts > 0].min(initial=self.inputs.shape[1])
+            raise ValueError(
+                f"No model of this path has 1 to {most} inputs, the sparsest has {fewest}: raise max_inputs, "
+                f"or take more strengths or spacing='inputs'."
+            )
+        return allowed
 
     def _criterion(self, rule: str) -> np.ndarray:
         if rule not in self.criteria:
@@ -192,15 +212,15 @@ class Path:
             )
         return values
 
-    def _by_validation(self, rule: str) -> int:
+    def _by_validation(self, rule: str, allowed: np.ndarray) -> int:
         self._need_validation(rule)
         losses = self.validation_losses
         means = losses.mean(axis=1)
-        best = int(np.argmin(means))
+        best = _least(means, allowed, rule)
         if rule == "validation":
             return best
         error = losses[best].std(ddof=1) / np.sqrt(losses.shape[1])
-        return int(np.flatnonzero(means <= means[best] + error).max())
+        return int(np.flatnonzero(allowed & (means <= means[best] + error)).max())
 
     def plot(self, criterion: str = "bic") -> Any:
         """Draw the path: norms of the inputs, non-zeros, criteria and scores against the strength.
@@ -218,6 +238,14 @@ class Path:
         from deepprox.plotting import RegularizationPathDisplay
 
         return RegularizationPathDisplay.from_path(self, criterion=criterion)
+
+
+def _least(values: np.ndarray, allowed: np.ndarray, rule: str) -> int:
+    """The number of the least value that is allowed, and a number."""
+    values = np.where(allowed, values, np.nan)
+    if np.isnan(values).all():
+        raise ValueError(f"The {rule} is defined at no model with so few inputs: choose by 'loss'.")
+    return int(np.nanargmin(values))
 
 
 def path(
