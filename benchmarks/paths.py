@@ -59,7 +59,9 @@ def ours(name, seed):
         count = int(model.selected_features_.sum())
         if count and (count not in best or model.loss_ < best[count].loss_):
             best[count] = model
-    return seconds, {count: float(model.score(X_test, y_test)) for count, model in best.items()}
+    return seconds, [
+        (count, float(best[count].score(X_test, y_test))) for count in sorted(best, reverse=True)
+    ]
 
 
 def in_cold_fits(name):
@@ -101,8 +103,8 @@ def at_counts(models):
 
 
 def at_most(models, inputs):
-    """The accuracy of the model with as many inputs, or the next fewer; 0 where the path has none."""
-    return models.get(max((count for count in models if count <= inputs), default=0), 0.0)
+    """The accuracy of the first model with at most so many inputs; 0 where the path has none."""
+    return next((accuracy for count, accuracy in models if 0 < count <= inputs), 0.0)
 
 
 def main() -> None:
