@@ -3,9 +3,9 @@
 LassoNet (Lemhadri et al. 2021) runs in the environment ``.venv-peers`` (``make peers``), on the same splits,
 in the same run, one after the other. Ours selects inputs by a group lasso on the first block and refits
 what is left at the weakest strength (``relax=True``), with its strengths where inputs leave, in single
-precision and with few iterations at every strength, as LassoNet does. At a number of inputs LassoNet has its
-first model with as many, the least penalised; ours the one of least training loss with as many, or the next
-fewer: a path may come back to inputs that it had left.
+precision and with few iterations at every strength, as LassoNet does. Of
+both, the model of least training loss counts among those with as many inputs; where ours has none with as
+many, with the next fewer.
 """
 
 import json
@@ -14,7 +14,6 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -54,14 +53,8 @@ def ours(name, seed):
     begin = time.perf_counter()
     path = deepprox.path(estimator(), X, y, 35, eps=2e-2, spacing="inputs", relax=True, max_iter=15)
     seconds = time.perf_counter() - begin
-    best: dict[int, Any] = {}
-    for model in path:
-        count = int(model.selected_features_.sum())
-        if count and (count not in best or model.loss_ < best[count].loss_):
-            best[count] = model
-    return seconds, [
-        (count, float(best[count].score(X_test, y_test))) for count in sorted(best, reverse=True)
-    ]
+    told = ((int(m.selected_features_.sum()), float(m.score(X_test, y_test)), m.loss_) for m in path)
+    return seconds, at_counts(told)
 
 
 def in_cold_fits(name):
@@ -91,15 +84,19 @@ def peer(name, seed):
         cwd=Path(__file__).parents[1],
     )
     found = json.loads(done.stdout.splitlines()[-1])
-    return found["seconds"], [tuple(model) for model in found["models"]]
+    return found["seconds"], at_counts(found["models"])
 
 
 def at_counts(models):
-    """The accuracy of the first model of every number of inputs."""
-    first: dict[int, float] = {}
-    for inputs, accuracy in models:
-        first.setdefault(inputs, accuracy)
-    return first
+    """(inputs, accuracy) of the model of least training loss of every number of inputs, most inputs first.
+
+    A path may come back to inputs that it had left, so that the first with so many need not be the best.
+    """
+    best: dict[int, tuple[float, float]] = {}
+    for inputs, accuracy, loss in models:
+        if inputs:
+            best[inputs] = min(best.get(inputs, (np.inf, 0.0)), (loss, accuracy))
+    return [(inputs, best[inputs][1]) for inputs in sorted(best, reverse=True)]
 
 
 def at_most(models, inputs):
@@ -119,9 +116,8 @@ def main() -> None:
             seconds, models = ours(name, seed)
             their_seconds, theirs = peer(name, seed)
             times += seconds, their_seconds
-            for inputs, accuracy in at_counts(theirs).items():
-                if inputs:
-                    gaps.setdefault(inputs, []).append((accuracy, at_most(models, inputs)))
+            for inputs, accuracy in theirs:
+                gaps.setdefault(inputs, []).append((accuracy, at_most(models, inputs)))
         means = {inputs: np.mean(pairs, axis=0) for inputs, pairs in sorted(gaps.items(), reverse=True)}
         behind = {inputs: float(a - b) for inputs, (a, b) in means.items() if a - b > SLACK}
         totals += times

@@ -8,6 +8,7 @@ import warnings
 import torch
 from lassonet import LassoNetClassifier
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 SETS = {"iris": load_iris, "breast cancer": load_breast_cancer, "digits": load_digits}
@@ -28,7 +29,8 @@ def main(name: str, seed: int) -> None:
     seconds, models = time.perf_counter() - begin, []
     for point in path:
         model.load(point.state_dict)
-        models.append((int(point.selected.sum()), float((model.predict(X_test) == y_test).mean())))
+        accuracy = float((model.predict(X_test) == y_test).mean())
+        models.append((int(point.selected.sum()), accuracy, float(log_loss(y, model.predict_proba(X)))))
     print(json.dumps({"seconds": seconds, "models": models}))
 
 

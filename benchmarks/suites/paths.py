@@ -119,5 +119,6 @@ def tell(raw: dict[str, Any]) -> None:
 
 def _first_of_every_count(found: dict[str, Any]) -> tuple[str, list[int], list[float]]:
     """The first model that a path has for every number of inputs, from dense to sparse."""
-    pairs = sorted((count, 100 * a) for count, a in paths.at_counts(found["models"]).items() if count)
+    # of those with as many inputs the first, the least penalised
+    pairs = sorted({count: 100 * a for count, a in reversed(found["models"]) if count}.items())
     return found["system"], [count for count, _ in pairs], [accuracy for _, accuracy in pairs]
