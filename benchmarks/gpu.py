@@ -6,8 +6,8 @@
 
 Needs jax, torch and scikit-learn. Parts run in processes with a share of the time each, and write a line of
 JSON for everything that they find, so that nothing is lost when time is up. ``--nets`` says which
-networks, of which each wants nine minutes. ``--tiny`` is the same with small networks on few images, for a
-machine without a card.
+networks, of which each wants five minutes. What is compared is started three times, and means are told.
+``--tiny`` is the same with small networks on few images, for a machine without a card.
 """
 
 import argparse
@@ -26,13 +26,15 @@ import numpy as np
 
 FILE = "fashion.npz"
 GOALS, LEVELS = (0.88, 0.895), (0.90, 0.95, 0.98)
-ALPHAS = (1e-5, 2e-5, 2.5e-5, 3e-5, 4e-5, 6e-5, 8e-5, 1e-4, 2e-4, 1e-3)  # on the mean loss
+ALPHAS = tuple(float(f"{a:.1e}") for a in 10 ** np.arange(-5, -3.65, 0.1))  # on the mean loss
 WEAK = ALPHAS[0]
+STARTS = range(3)
 BATCH, RATE, EPOCHS, RETRAIN = 1024, 2e-3, 30, 10
 BATCHES = 60  # iterations of the whole batch phase: fewer are a shorter one, and no join phase
-EFFORTS = (4, 6, 8, 11, 15, 30, BATCHES, BATCHES + 25, BATCHES + 100)  # iterations, all phases together
-SPARSE_EFFORTS = (BATCHES, BATCHES + 50)
+EFFORTS = (4, 5, 6, 8, 10, 12, 15, 30, BATCHES)  # iterations, all of them of the batch phase
+JOINED = (BATCHES + 25, BATCHES + 100)  # iterations, those of a join phase among them
 SWEEPS = 40  # of a whole split phase
+SHORT = 1e-3  # share of zeros that may be missing
 PHASES = ("batch", "split", "join", "newton")
 LEAST = 20.0  # seconds that a part gets: the first are imports
 
@@ -179,11 +181,17 @@ def estimator(given: Given, alpha: float, max_iter: int, **params: Any) -> Any:
     """Single precision, Adam's batches, and a tolerance that is small beside the penalty's pull."""
     from deepprox import DeepClassifier
 
-    told = {"batch_size": BATCH} | params
+    told = {"batch_size": BATCH, "random_state": 0} | params
     return DeepClassifier(
         given.hidden, alpha=alpha, standardize=False, dtype="float32", tol=alpha / 30, max_iter=max_iter,
-        random_state=0, **told,
+        **told,
     )  # fmt: skip
+
+
+def fitted(given: Given, alpha: float, effort: int, seed: int = 0) -> dict[str, Any]:
+    """What a fit from a start gave, with its seconds."""
+    model = estimator(given, alpha, effort, random_state=seed)
+    return {"effort": effort, "start": seed} | described(model, given, fit(model, given))
 
 
 def fit(model: Any, given: Given) -> float:
@@ -199,25 +207,31 @@ def fit(model: Any, given: Given) -> float:
 
 def deepprox(given: Given) -> Found:
     """A weak penalty: accuracy over iterations, each number of them a fit from the beginning."""
-    for effort in (EFFORTS[0], EFFORTS[-1]):  # without and with a join phase
-        model = estimator(given, WEAK, effort)
-        yield {"cold": True, "effort": effort, "seconds": fit(model, given)}
-    for effort in EFFORTS:
-        if given.late():
-            return
-        model = estimator(given, WEAK, effort)
-        yield {"effort": effort} | described(model, given, fit(model, given))
+    for effort in (EFFORTS[0], JOINED[-1]):  # without and with a join phase
+        yield {"cold": True, "effort": effort, "seconds": fit(estimator(given, WEAK, effort), given)}
+    for seed in STARTS:
+        for effort in EFFORTS + (JOINED if seed == 0 else ()):
+            if given.late():
+                return
+            yield fitted(given, WEAK, effort, seed)
 
 
 def deepprox_sparse(given: Given) -> Found:
-    """Every strength from random weights; twice where it may compile: first, and where a network shrinks."""
-    for effort in SPARSE_EFFORTS:
-        for alpha in ALPHAS[::-1]:
-            for turn in ("cold", "warm")[effort == BATCHES and alpha != ALPHAS[-1] :]:
-                if given.late():
-                    return
-                model = estimator(given, alpha, effort)
-                yield {"turn": turn, "effort": effort} | described(model, given, fit(model, given))
+    """Every strength from one start; those that have the zeros, and the next ones, from others too."""
+    fit(estimator(given, ALPHAS[-1], BATCHES), given)  # compiles
+    zeros = []
+    for alpha in ALPHAS:
+        if given.late():
+            return
+        row = fitted(given, alpha, BATCHES)
+        zeros.append(row["zeros"])
+        yield row
+    enough = [np.flatnonzero(np.array(zeros) >= level - SHORT)[:2] for level in LEVELS]
+    for k in np.unique(np.concatenate(enough)):
+        for seed in STARTS[1:]:
+            if given.late():
+                return
+            yield fitted(given, ALPHAS[k], BATCHES, seed)
 
 
 def sweeping(given: Given) -> Found:
@@ -267,13 +281,13 @@ def products(given: Given) -> Found:
 class Trained:
     """A ReLU network on the card, biases in column 0, trained by Adam; only training is timed."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Given, seed: int = 0) -> None:
         import torch
 
         self.torch, self.given, self.seconds = torch, given, 0.0
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         torch.backends.cuda.matmul.allow_tf32 = True
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         self.X = torch.tensor(given.X, device=self.device)
         self.y = torch.tensor(given.y, device=self.device)
         self.W = [
@@ -320,22 +334,23 @@ class Trained:
         return judged(W, self.given, alpha) | {"seconds": self.seconds}
 
 
-def warmed(given: Given) -> Trained:
+def warmed(given: Given, seed: int = 0) -> Trained:
     """A new network, after the card has been through a few steps."""
     for _ in Trained(given._replace(X=given.X[:BATCH], y=given.y[:BATCH])).epochs(
         3, lambda _: None, RATE, False
     ):
         pass
-    return Trained(given)
+    return Trained(given, seed)
 
 
 def adam(given: Given) -> Found:
     """Dense training, judged after every epoch."""
-    net = warmed(given)
-    for epoch in net.epochs(EPOCHS, lambda _: None, RATE, False):
-        yield {"epoch": epoch} | net.judged()
-        if given.late():
-            return
+    for seed in STARTS:
+        net = warmed(given, seed)
+        for epoch in net.epochs(EPOCHS, lambda _: None, RATE, False):
+            yield {"epoch": epoch, "start": seed} | net.judged()
+            if given.late():
+                return
 
 
 def largest(net: Trained, level: float, by_layer: bool) -> list[Any]:
@@ -350,36 +365,44 @@ def largest(net: Trained, level: float, by_layer: bool) -> list[Any]:
 
 def pruning(given: Given) -> Found:
     """Dense Adam, then one-shot pruning of the whole or of each layer, then retraining of what is left."""
-    net = warmed(given)
-    for _ in net.epochs(EPOCHS // 2, lambda _: None, RATE, False):
+    for seed in STARTS:
+        net = warmed(given, seed)
+        for _ in net.epochs(EPOCHS // 2, lambda _: None, RATE, False):
+            pass
+        yield {"way": "dense", "start": seed} | net.judged()
+        dense, spent = [w.detach().clone() for w in net.W], net.seconds
+        for level in LEVELS:
+            for by_layer in (False, True):
+                if given.late():
+                    return
+                with net.torch.no_grad():
+                    for w, start in zip(net.W, dense):
+                        w.copy_(start)
+                net.seconds = spent
+                for row in pruned(net, level, by_layer):
+                    yield {"level": level, "start": seed} | row
+
+
+def pruned(net: Trained, level: float, by_layer: bool) -> Found:
+    """A trained network with so many zeros, before and after retraining."""
+    masks = largest(net, level, by_layer)
+
+    def hold(_: Any) -> None:
+        for w, mask in zip(net.W, masks):
+            w.mul_(mask)
+
+    with net.torch.no_grad():
+        hold(None)
+    way = "pruned by layer" if by_layer else "pruned globally"
+    yield {"way": way} | net.judged()
+    for _ in net.epochs(RETRAIN, hold, RATE, True):
         pass
-    yield {"way": "dense"} | net.judged()
-    dense, spent = [w.detach().clone() for w in net.W], net.seconds
-    for level in LEVELS:
-        for by_layer in (False, True):
-            if given.late():
-                return
-            with net.torch.no_grad():
-                for w, start in zip(net.W, dense):
-                    w.copy_(start)
-            net.seconds, masks = spent, largest(net, level, by_layer)
-
-            def hold(_: Any, masks: list[Any] = masks) -> None:
-                for w, mask in zip(net.W, masks):
-                    w.mul_(mask)
-
-            with net.torch.no_grad():
-                hold(None)
-            way = "pruned by layer" if by_layer else "pruned globally"
-            yield {"way": way, "level": level} | net.judged()
-            for _ in net.epochs(RETRAIN, hold, RATE, True):
-                pass
-            yield {"way": f"{way}, retrained", "level": level} | net.judged()
+    yield {"way": f"{way}, retrained"} | net.judged()
 
 
 def proximal_adam(given: Given) -> Found:
     """Adam with the exact soft-threshold in its own metric after every step, for every strength."""
-    for alpha in ALPHAS:
+    for alpha in ALPHAS[2::2]:
         if given.late():
             return
         net = warmed(given)
@@ -410,27 +433,27 @@ PARTS: dict[str, Callable[[Given], Found]] = {
     "deepprox, sweeps": sweeping,
     "deepprox, devices": on_devices,
 }
-# parts that share a process, where imports and compilations are done once, and shares of the time
-OTHERS: dict[tuple[str, ...], int] = {
-    ("adam", "pruning", "proximal adam"): 4,
+# parts that share a process, where imports are done once, and shares of the time
+PLAN: dict[tuple[str, ...], int] = {
+    ("products",): 1,
+    ("adam", "pruning", "proximal adam"): 6,
     ("deepprox", "deepprox, sparse"): 8,
+    ("deepprox, devices", "deepprox, sweeps"): 3,
 }
-PLAN: dict[str, dict[tuple[str, ...], int]] = {
-    "2 x 1000": {("products",): 1} | OTHERS | {("deepprox, devices", "deepprox, sweeps"): 4},
-    "3 x 1500": OTHERS,
-    "10 x 600": OTHERS,
-}
+ONCE = ("products", "deepprox, devices", "deepprox, sweeps")  # parts of the first network alone
 
 
 def work(options: argparse.Namespace) -> None:
-    """Some parts in this process."""
-    net, began = NETS[options.net], time.perf_counter()
-    data = load(options.data, options.tiny)
-    given = Given(*data, net.tiny if options.tiny else net.hidden, began + options.seconds)
-    for part in options.parts:
-        for row in PARTS[part](given):
-            with options.out.open("a") as file:
-                file.write(json.dumps({"part": part, "net": options.net} | row) + "\n")
+    """Some parts in this process, for one network after the other."""
+    began, data = time.perf_counter(), load(options.data, options.tiny)
+    nets = options.nets[:1] if options.parts[0] in ONCE else options.nets
+    for k, name in enumerate(nets):
+        hidden = NETS[name].tiny if options.tiny else NETS[name].hidden
+        given = Given(*data, hidden, began + options.seconds * (k + 1) / len(nets))
+        for part in options.parts:
+            for row in PARTS[part](given):
+                with options.out.open("a") as file:
+                    file.write(json.dumps({"part": part, "net": name} | row) + "\n")
 
 
 def run_all(options: argparse.Namespace) -> None:
@@ -438,17 +461,17 @@ def run_all(options: argparse.Namespace) -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text("")
     ends = time.perf_counter() + 60 * options.minutes
-    plan = [(parts, net, share) for net in options.nets for parts, share in PLAN[net].items()]
-    for k, (parts, net, share) in enumerate(plan):
+    plan = list(PLAN.items())
+    for k, (parts, share) in enumerate(plan):
         left = ends - time.perf_counter()
         seconds = min(max(1.2 * left * share / sum(p[-1] for p in plan[k:]), LEAST), left - 5)
         if seconds < LEAST / 2:
             break
         environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        command = [sys.executable, "-m", "benchmarks.gpu", "--parts", *parts, "--net", net]
-        command += ["--seconds", f"{0.85 * seconds:.0f}", "--data", options.data, "--out", options.out]
+        command = [sys.executable, "-m", "benchmarks.gpu", "--parts", *parts, "--nets", *options.nets]
+        command += ["--seconds", f"{0.9 * seconds:.0f}", "--data", options.data, "--out", options.out]
         command += ["--tiny"] if options.tiny else []
-        print(f"{'; '.join(parts)}: {net}, {seconds:.0f} s", flush=True)
+        print(f"{'; '.join(parts)}: {seconds:.0f} s", flush=True)
         trouble = ""
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
@@ -459,7 +482,7 @@ def run_all(options: argparse.Namespace) -> None:
         if trouble:
             print(f"  {trouble}", flush=True)
             with options.out.open("a") as file:
-                file.write(json.dumps({"part": parts[0], "net": net, "trouble": trouble}) + "\n")
+                file.write(json.dumps({"part": parts[0], "net": options.nets[0], "trouble": trouble}) + "\n")
 
 
 # What was found
@@ -483,7 +506,7 @@ def tell(files: list[Path]) -> None:
 
 ABOUT = """Fashion-MNIST in single precision on one card, data and batches of 1024 rows the same for all. \
 Seconds of PyTorch are its steps alone, data on the card; those of deepprox are the whole of `fit`, \
-compiled, from an array on the host to fitted weights on the host."""
+compiled, from an array on the host to fitted weights on the host. Numbers are means over so many starts."""
 
 
 def of(rows: Rows, part: str, net: str) -> Rows:
@@ -492,38 +515,60 @@ def of(rows: Rows, part: str, net: str) -> Rows:
     return [row for row in mine if row.get("turn") != "cold"]
 
 
+MEANS = ("accuracy", "zeros", "seconds", "objective")
+SAME = ("effort", "epoch", "alpha", "way", "level")
+
+
+def averaged(rows: Rows) -> Rows:
+    """Rows that differ in their start alone as one, with means and the number of starts."""
+    groups: dict[tuple, Rows] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.get(key) for key in SAME), []).append(row)
+    return [
+        mine[0] | {key: float(np.mean([row[key] for row in mine])) for key in MEANS} | {"starts": len(mine)}
+        for mine in groups.values()
+    ]
+
+
+def best_of_starts(rows: Rows) -> float | None:
+    """The best accuracy that a start ever had, as a mean over starts."""
+    by_start: dict[int, float] = {}
+    for row in rows:
+        by_start[row["start"]] = max(by_start.get(row["start"], 0.0), row["accuracy"])
+    return float(np.mean(list(by_start.values()))) if by_start else None
+
+
 def dense(rows: Rows, nets: list[str]) -> tuple[str, list[str], list[list[Any]]]:
-    """Seconds to each goal, and the best accuracy."""
+    """Seconds after which the mean over starts has reached each goal, and the best accuracy."""
     out: list[list[Any]] = []
     for net in nets:
         for part, words in (("adam", "PyTorch Adam"), ("deepprox", f"deepprox, alpha {WEAK:g}")):
             mine = of(rows, part, net)
+            every = averaged(mine)
             firsts = [
-                min((r["seconds"] for r in mine if r["accuracy"] >= goal), default=None) for goal in GOALS
+                min((r["seconds"] for r in every if r["accuracy"] >= goal), default=None) for goal in GOALS
             ]
-            best = max(mine, key=lambda r: r["accuracy"], default=None)
+            best = best_of_starts(mine)
             if best:
-                out.append([net, words, *firsts, 100 * best["accuracy"], best["seconds"]])
+                starts = max(row["starts"] for row in every)
+                out.append([net, words, *firsts, 100 * best, max(row["seconds"] for row in every), starts])
     goals = [f"s to {100 * goal:g} %" for goal in GOALS]
-    return "Dense", ["network", "system", *goals, "best % test", "after s"], out
+    return "Dense", ["network", "system", *goals, "best % test", "longest s", "starts"], out
 
 
 def weakest(rows: Rows, level: float) -> dict[str, Any] | None:
     """The model of fewest zeros with at least so many."""
-    there = [row for row in rows if row["zeros"] >= level - 1e-3]
+    there = [row for row in rows if row["zeros"] >= level - SHORT]
     return min(there, key=lambda row: (row["zeros"], row["seconds"]), default=None)
 
 
 def ways(rows: Rows, net: str) -> dict[str, Rows]:
-    """The ways to sparse networks, each with its models."""
-    found: dict[str, Rows] = {}
-    for row in of(rows, "deepprox, sparse", net):
-        steps = row["effort"] - BATCHES
-        found.setdefault(f"deepprox{f', {steps} join steps' if steps else ''}", []).append(row)
-    for row in of(rows, "pruning", net):
+    """The ways to sparse networks, each with its models, means over starts."""
+    found: dict[str, Rows] = {"deepprox": averaged(of(rows, "deepprox, sparse", net))}
+    for row in averaged(of(rows, "pruning", net)):
         if row["way"] != "dense":
             found.setdefault(f"PyTorch Adam, {row['way']}", []).append(row)
-    for row in of(rows, "proximal adam", net):
+    for row in averaged(of(rows, "proximal adam", net)):
         found.setdefault(f"PyTorch proximal Adam, {row['epoch']} epochs", []).append(row)
     return found
 
@@ -535,10 +580,10 @@ def sparse(rows: Rows, net: str) -> tuple[str, list[str], list[list[Any]]]:
         for words, mine in ways(rows, net).items():
             best = weakest(mine, level)
             if best:
-                told = [100 * best["zeros"], 100 * best["accuracy"], best["seconds"]]
+                told = [100 * best["zeros"], 100 * best["accuracy"], best["seconds"], best["starts"]]
                 charged = best["alpha"] or None
                 out.append([f"{level:.0%}", words, *told, charged, best["objective"] if charged else None])
-    columns = ["zeros", "system", "% zeros", "% test", "seconds", "alpha", "objective"]
+    columns = ["zeros", "system", "% zeros", "% test", "seconds", "starts", "alpha", "objective"]
     return f"{net}: at least so many zeros", columns, out
 
 
@@ -590,7 +635,7 @@ def wanted(rows: Rows, nets: list[str]) -> list[tuple[str, str, bool]]:
     """At 95 % zeros near dense Adam and sooner than pruning; a join phase that never rises."""
     out = []
     for net in nets:
-        adam = max((row["accuracy"] for row in of(rows, "adam", net)), default=None)
+        adam = best_of_starts(of(rows, "adam", net))
         found = ways(rows, net)
         ours = weakest(found.get("deepprox", []), 0.95)
         if ours and adam:
@@ -623,8 +668,8 @@ def panel(rows: Rows, net: str) -> dict[str, Any]:
             continue
         mine = sorted((row for row in mine if 0.5 < row["zeros"] < 0.999), key=lambda row: row["zeros"])
         curves.append((words, [100 * r["zeros"] for r in mine], [100 * r["accuracy"] for r in mine]))
-    dense = max((100 * row["accuracy"] for row in of(rows, "adam", net)), default=None)
-    lines = [] if dense is None else [(dense, "dense Adam, best")]
+    dense = best_of_starts(of(rows, "adam", net))
+    lines = [] if dense is None else [(100 * dense, "dense Adam, best")]
     return {"title": net, "x": "% zeros", "y": "% test accuracy", "curves": curves, "lines": lines}
 
 
@@ -641,7 +686,6 @@ def main() -> None:
     )
     parser.add_argument("--tiny", action="store_true", help="small networks on 2048 images")
     parser.add_argument("--parts", nargs="+", choices=PARTS)
-    parser.add_argument("--net", choices=NETS)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     if options.pack:

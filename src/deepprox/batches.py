@@ -7,10 +7,12 @@ With ``G_l`` the gradient in block ``l`` of the mean loss of the rows drawn,
     s_l  = rate |W_l at the start| / sqrt(v_l)  the length of its step
     W_l <- prox(W_l - s_l M_l, s_l)             of its penalty
 
-both averages freed of the zeros that they start from, ``| |`` the root of the mean square, the rate falling
-to zero along half a cosine. This is Adam (Kingma and Ba, 2015) with one length for all weights of a block:
-the prox of every penalty is then exact, zeros are exact on the way, and what a step leaves alone on average
-is stationary for the objective itself. Rows are drawn with replacement, in single precision.
+both averages freed of the zeros that they start from, ``| |`` the root of the mean square. The rate stays
+for half of the steps, which is where zeros appear, and then falls to zero in a line. Blocks share it: a step
+that changes each of ``L`` by a share ``r`` changes the outputs by ``(1 + r)^L``. This is Adam (Kingma and Ba,
+2015) with one length for all weights of a block: the prox of every penalty is then exact, zeros are exact on
+the way, and what a step leaves alone on average is stationary for the objective itself. Rows are drawn with
+replacement, in single precision.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +26,8 @@ from deepprox.problem import Problem, Weights
 from deepprox.spreading import program
 
 STEPS = 50  # of one call of the compiled program: a row of the history
-RATE = 0.05  # the first steps, as a share of the weights they change
+RATE = 0.15  # the first steps, as a share of the weights they change, all blocks together
+FALLING = 0.5  # share of the steps along which the rate falls
 PRODUCTS = "tensorfloat32"  # what a draw repeats or misses is noise already: eleven bits are enough
 MEAN, SQUARE = 0.9, 0.999  # how much of the averages a step keeps
 
@@ -82,7 +85,8 @@ def chunk(
     rows = jax.random.randint(jax.random.key(first), (STEPS, batch), 0, n)
     network, loss = single((problem.network, problem.loss))
     numbers = first + jnp.arange(STEPS)
-    rates = RATE * (1 + jnp.cos(jnp.pi * (numbers / total).astype(jnp.float32))) / 2
+    left = (1 - numbers / total).astype(jnp.float32)
+    rates = RATE / len(network.blocks) * jnp.minimum(left / FALLING, 1)
 
     def one(state: State) -> tuple[State, Info]:
         def draw_and_step(state: State, now: tuple) -> tuple[State, Array]:

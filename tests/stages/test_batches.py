@@ -13,6 +13,7 @@ from deepprox import DeepClassifier, DeepRegressor, batches
 from deepprox.blocks import Dense
 from deepprox.estimators import _resolve
 from deepprox.estimators._resolve import BATCH, MANY, resolve_batch
+from deepprox.links import Tanh
 from deepprox.losses import Squared
 from deepprox.penalties import L1, Nuclear
 from deepprox.problem import Network, Problem
@@ -45,7 +46,7 @@ def by_hand(problem, W, first, total, batch):
         losses.append((r**2).mean() / 2)
         G, t = r.T @ F / batch, first + k + 1
         M, v = 0.9 * M + 0.1 * G, 0.999 * v + 0.001 * (G**2).mean()
-        rate = batches.RATE * (1 + np.cos(np.pi * (first + k) / total)) / 2
+        rate = batches.RATE * min(1, 2 * (1 - (first + k) / total))  # of one block
         s = rate * size / np.sqrt(v / (1 - 0.999**t))
         W = W - s * M / (1 - 0.9**t)
         W[:, 1:] = np.sign(W[:, 1:]) * np.maximum(np.abs(W[:, 1:]) - s * ALPHA, 0)
@@ -60,14 +61,30 @@ def chunk(problem, W, first=0, total=200, batch=32, lanes=False):
     return np.asarray(state.W[0]), info
 
 
-def test_steps_are_the_formulas():
+@pytest.mark.parametrize("first", [0, 130], ids=["steady", "falling"])
+def test_steps_are_the_formulas(first):
     W = RNG.normal(size=(1, 9))
-    found, info = chunk(lasso(), W)
-    wanted, loss = by_hand(lasso(), W.copy(), 0, 200, 32)
+    found, info = chunk(lasso(), W, first)
+    wanted, loss = by_hand(lasso(), W.copy(), first, 200, 32)
     np.testing.assert_allclose(found, wanted, atol=2e-5)
     np.testing.assert_allclose(info.loss, loss, rtol=1e-5)
     np.testing.assert_allclose(info.objective, loss + ALPHA * np.abs(wanted[:, 1:]).sum(), rtol=1e-4)
     assert found.dtype == np.float32
+
+
+def test_blocks_share_the_rate():
+    """Each of two has half of it."""
+    blocks = Dense(3, link=Tanh(), penalty=L1(0.0)), Dense(1, penalty=L1(0.0))
+    problem = replace(lasso(), network=Network(blocks))
+    W = RNG.normal(size=(3, 9)), RNG.normal(size=(1, 4))
+    with precision(np.float64):
+        after, _ = batches.chunk(problem, batches.start(W), np.int32(0), np.int32(200), 32, False, "highest")
+        alone, rows = batches.start(W), jax.random.randint(jax.random.key(0), (batches.STEPS, 32), 0, 200)
+        for k, drawn in enumerate(rows):
+            some = replace(problem, X=X[drawn], y=Y[drawn], weight=np.full(32, 1 / 32))
+            alone, _ = batches.step(batches.single(some), alone, np.float32(k + 1), batches.RATE / 2)
+    for a, b in zip(after.W, alone.W, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
 
 
 def test_rows_without_weight_are_never_drawn():
