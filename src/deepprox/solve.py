@@ -122,6 +122,11 @@ def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     return [tuple(w.astype(y.dtype) for w in W) for W in starts]
 
 
+def level(problem: Problem, W: Weights) -> float:
+    """The objective at some weights."""
+    return float(look(problem, W, no_slopes(problem), 1.0).objective)
+
+
 def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
     """The weights, brought to where the penalty is finite: it may be a constraint."""
     V: Any = W
@@ -148,7 +153,8 @@ def solve(
     straight, dtype = 0, starts[0][0].dtype
     # from a solution on these data all is finite that any penalty with its kinks at zero allows
     known = options.warm and memory is not None and problem.network.smooth
-    if not known and not np.isfinite(float(look(problem, starts[0], no_slopes(problem), 1.0).objective)):
+    # where rows are many, a look at all of them costs more than one at every penalty
+    if not known and (options.batch or not np.isfinite(level(problem, starts[0]))):
         starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
     if options.join:
         # many starts look for the way in single precision; the best of them goes it in full

@@ -67,7 +67,9 @@ def join(
     while True:
         begin = part.take(W)
         most = max_iter - n_iter
-        if direct or (warm and newton_can(part.problem, begin, tol)):
+        if not max_iter:  # there is only to look: what is known of the curvature stays where it is
+            small, step, rate, ready = begin, 1.0, 0.0, False
+        elif direct or (warm and newton_can(part.problem, begin, tol)):
             small, step, rate, ready, most = begin, 1.0, 0.0, True, most if direct else min(most, WARM)
         else:
             left = max_iter - n_iter
