@@ -660,13 +660,17 @@ def wanted(rows: Rows, nets: list[str]) -> list[tuple[str, str, bool]]:
     return out
 
 
+LEAST_SHOWN = 0.8  # what is below would flatten the rest of the picture
+
+
 def panel(rows: Rows, net: str) -> dict[str, Any]:
     """Zeros against accuracy of a network."""
     curves = []
     for words, mine in ways(rows, net).items():
         if "by layer" in words or (words.startswith("PyTorch Adam") and "retrained" not in words):
             continue
-        mine = sorted((row for row in mine if 0.5 < row["zeros"] < 0.999), key=lambda row: row["zeros"])
+        shown = [row for row in mine if 0.5 < row["zeros"] < 0.999 and row["accuracy"] > LEAST_SHOWN]
+        mine = sorted(shown, key=lambda row: row["zeros"])
         curves.append((words, [100 * r["zeros"] for r in mine], [100 * r["accuracy"] for r in mine]))
     dense = best_of_starts(of(rows, "adam", net))
     lines = [] if dense is None else [(100 * dense, "dense Adam, best")]
