@@ -47,11 +47,16 @@ def estimator():
     )  # fmt: skip
 
 
+def rough_path(X, y, length=35):
+    """The path that is held against LassoNet's."""
+    return deepprox.path(estimator(), X, y, length, eps=2e-2, spacing="inputs", relax=True, max_iter=15)
+
+
 def ours(name, seed):
     """Seconds of a path, and for every number of inputs the test accuracy of the model of least loss."""
     X, X_test, y, y_test = split(name, seed)
     begin = time.perf_counter()
-    path = deepprox.path(estimator(), X, y, 35, eps=2e-2, spacing="inputs", relax=True, max_iter=15)
+    path = rough_path(X, y)
     seconds = time.perf_counter() - begin
     told = ((int(m.selected_features_.sum()), float(m.score(X_test, y_test)), m.loss_) for m in path)
     return seconds, at_counts(told)

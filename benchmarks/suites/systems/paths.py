@@ -6,14 +6,10 @@ from benchmarks.suites.tasks import Task
 
 
 def deepprox_path(task: Task, seed: int, length: float) -> dict:
-    """Inputs chosen by a group lasso on the first block, what they do refitted at the weakest strength.
+    """Inputs chosen by a group lasso on the first block, what they do refitted at the weakest strength."""
+    from benchmarks.paths import rough_path
 
-    Single precision and few iterations at every strength, as LassoNet does it.
-    """
-    import deepprox
-    from benchmarks.paths import estimator
-
-    path = deepprox.path(estimator(), task.X, task.y, int(length), eps=1e-2, relax=True, max_iter=15)
+    path = rough_path(task.X, task.y, int(length))
     models = [(int(m.selected_features_.sum()), float(m.score(task.X_test, task.y_test))) for m in path]
     return {"judged": {"models": models}}
 
