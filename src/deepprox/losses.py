@@ -27,14 +27,16 @@ class Loss(ABC):
     """``loss(eta_i, y_i)`` of every observation: two arrays of shape (n, k) to one of shape (n,).
 
     ``likelihood`` says whether it is minus a log-likelihood, up to a constant, so that probabilities and
-    information criteria mean something; ``smooth`` whether it has a gradient everywhere; ``binary``
-    whether every column is a response in {0, 1} of its own, so that two classes need one column;
-    ``simplex`` whether the columns of a response add up to one; ``free_scale`` whether it is Gaussian with
-    a variance that it leaves open; ``responses``, in words, what it takes.
+    information criteria mean something; ``smooth`` whether it has a gradient everywhere; ``convex`` whether
+    it is convex in ``eta``, so that one block has one minimum; ``binary`` whether every column is a response
+    in {0, 1} of its own, so that two classes need one column; ``simplex`` whether the columns of a response
+    add up to one; ``free_scale`` whether it is Gaussian with a variance that it leaves open; ``responses``,
+    in words, what it takes.
     """
 
     likelihood: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
+    convex: ClassVar[bool] = False
     binary: ClassVar[bool] = False
     simplex: ClassVar[bool] = False
     free_scale: ClassVar[bool] = False
@@ -101,6 +103,8 @@ def _need(loss: Loss, name: str, words: str, holds: Callable[[np.ndarray], Any])
 class _Separable(Loss):
     """``sum_k each(eta_k, y_k)``: columns that do not know of one another."""
 
+    convex: ClassVar[bool] = True
+
     @abstractmethod
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
@@ -128,6 +132,7 @@ class _Separable(Loss):
 class Squared(Loss):
     """``|eta - y|^2 / 2``: a Gaussian response of unit variance, up to a constant."""
 
+    convex: ClassVar[bool] = True
     free_scale: ClassVar[bool] = True
 
     def value(self, eta: Array, y: Array) -> Array:
@@ -154,6 +159,7 @@ class Squared(Loss):
 class Softmax(Loss):
     """``log sum_k exp(eta_k) - y' eta``: a multinomial response, ``y`` one-hot."""
 
+    convex: ClassVar[bool] = True
     simplex: ClassVar[bool] = True
 
     def value(self, eta: Array, y: Array) -> Array:

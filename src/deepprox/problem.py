@@ -29,11 +29,6 @@ class Network:
         """Whether the penalties have their kinks at zero only."""
         return all(block.penalty.smooth for block in self.blocks)
 
-    @property
-    def convex(self) -> bool:
-        """Whether a convex loss has one minimum: there is no hidden block, and the penalty is convex."""
-        return len(self.blocks) == 1 and self.blocks[0].penalty.convex
-
     def widths(self, n_in: int) -> tuple[int, ...]:
         """How many numbers every block reads."""
         return (n_in, *(block.link.width(block.size) for block in self.blocks[:-1]))
@@ -95,6 +90,12 @@ class Problem:
     y: Any
     weight: Any
     allsum: Spread = static(default=same)
+
+    @property
+    def convex(self) -> bool:
+        """Whether there is one minimum: one block, its penalty and the loss convex."""
+        blocks = self.network.blocks
+        return len(blocks) == 1 and blocks[0].penalty.convex and self.loss.convex
 
     def data_loss(self, eta: Array) -> Array:
         """The mean loss (this device's observations)."""

@@ -52,6 +52,17 @@ def gap(loss, eta, v, y, step):
 
 @every
 @given(rng=seeds)
+def test_convex_if_it_says_so(row, rng):
+    _, y, eta = draw(row, rng)
+    other = eta[rng.permutation(len(eta))]
+    ends, middle = (value(row.loss, at, y) for at in (np.stack([eta, other]), (eta + other) / 2))
+    ends = np.asarray(ends).mean(0)
+    assert row.loss.convex
+    assert np.all(middle <= ends + 1e-9 * np.abs(ends) + 1e-12)
+
+
+@every
+@given(rng=seeds)
 def test_value_is_the_formula(row, rng):
     _, y, eta = draw(row, rng)
     near, digits = np.clip(eta, -row.reach, row.reach), 1e-12 if row.reach == np.inf else 1e-9

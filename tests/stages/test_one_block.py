@@ -1,13 +1,16 @@
 """All Newton steps of one convex block in one program: the same minimum as by any other way."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from deepprox import losses, penalties
+from deepprox import DeepRegressor, losses, penalties
 from deepprox.joining import one_block
 from deepprox.joining.certificate import flatten
 from deepprox.joining.join import join
+from deepprox.struct import struct
 from stages.problems import problem
 
 GIVEN = {
@@ -56,16 +59,38 @@ def test_steps_never_rise_and_stop_when_told():
     assert join(posed, start, 1e-8, 2, silent).status == "max_iter"
 
 
+@struct
+class Cauchy(losses.Loss):
+    """``log(1 + |eta - y|^2)``, which is not convex."""
+
+    def value(self, eta, y):
+        return jnp.log1p(((eta - y) ** 2).sum(-1))
+
+    def mean(self, eta):
+        return eta
+
+
 @pytest.mark.parametrize(
     "given",
     [
+        {"hidden": (), "loss": Cauchy()},
         {"hidden": (5,)},
         {"hidden": (), "penalty": penalties.MCP(0.1)},
         {"hidden": (), "penalty": penalties.Nuclear(0.1)},
         {"hidden": (), "p": 100},
     ],
-    ids=["hidden block", "not convex", "kinks away from zero", "many weights"],
+    ids=["loss not convex", "hidden block", "not convex", "kinks away from zero", "many weights"],
 )
 def test_what_it_is_not_for(given):
     assert one_block.suits(problem(hidden=())[0])
     assert not one_block.suits(problem(**given)[0])
+
+
+def test_a_loss_that_is_not_convex_starts_from_different_weights():
+    X, y = np.random.default_rng(0).normal(size=(2, 30, 1))
+    convex = DeepRegressor((), alpha=0.01, n_init=3, random_state=0)
+    other = clone(convex).set_params(loss=Cauchy(), max_iter=1)
+    posed = [model._pose(*model._read(X, y[:, 0], None)) for model in (convex, other)]
+    starts = [model._starts(p.problem, p.scale)[0] for model, p in zip((convex, other), posed)]
+    distinct = [len({(W[0] + 0.0).tobytes() for W in some}) for some in starts]
+    assert distinct == [1, 3]

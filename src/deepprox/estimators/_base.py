@@ -263,7 +263,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         seed = int(problem.allsum.first(seed))
         # an input that never varies tells nothing, and no gradient would ever say so
         varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
-        if problem.network.convex:
+        if problem.convex:
             varies[1:] = 0  # all starts end in the same place, and most weights of it are zero
         return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.n_init)], False
 

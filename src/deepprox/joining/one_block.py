@@ -54,7 +54,7 @@ def suits(problem: Problem) -> bool:
     network, (n, n_in) = problem.network, problem.X.shape
     size = network.blocks[0].size * (1 + n_in)
     few = size <= FEW and n * size <= NUMBERS
-    return network.convex and network.smooth and few and problem.allsum == same
+    return problem.convex and network.smooth and few and problem.allsum == same
 
 
 def second_derivatives(flat: Flat, w: Array) -> Array:

@@ -190,6 +190,8 @@ class Path:
         counts = self.inputs.sum(axis=1)
         if most is None:
             return np.ones(len(self), bool)
+        if not (isinstance(most, Integral) and most >= 1):
+            raise ValueError(f"max_inputs must be a whole number of at least 1, got {most!r}.")
         allowed = (counts <= most) & (counts > 0)
         if not allowed.any():
             fewest = counts[counts > 0].min(initial=self.inputs.shape[1])
