@@ -194,6 +194,7 @@ def solve(
         starts, (found, objectives, best) = after.W, as_split(problem, after)
         diary.lap("split")
     history = diary.rows(best)
+    last = history[-1] if history else {"primal": np.nan, "dual": np.nan}  # not even one finite sweep
     message = MESSAGES[found.status].format(dtype=found.W[0].dtype)
     if straight:
         message += f" ({straight} of {len(starts)} starts went straight)"
@@ -204,8 +205,8 @@ def solve(
         loss=found.loss,
         penalty=found.objective - found.loss,
         certificate=found.certificate,
-        primal=0.0 if options.join else history[-1]["primal"],
-        dual=0.0 if options.join else history[-1]["dual"],
+        primal=0.0 if options.join else last["primal"],
+        dual=0.0 if options.join else last["dual"],
         status=found.status,
         message=message,
         n_iter=len(history),
@@ -317,11 +318,12 @@ def split(
     if known is not None:
         state = known._replace(W=state.W)
     pieces = grouped(problem, splits)
-    lanes, chunks = len(starts) > 1, -(-(options.sweeps if options.join else options.max_iter) // SWEEPS)
+    lanes = len(starts) > 1
+    most = min(options.sweeps, options.max_iter) if options.join else options.max_iter
     variables, settled, first = stages.resumed((state, np.zeros(len(starts), bool), 0))
     state = problem.allsum.resident(State(*variables))
-    for k in range(first, chunks):
-        after, info = admm.chunk(pieces, state, pace, options.inner, SWEEPS, lanes)
+    for k in range(first, -(-most // SWEEPS)):
+        after, info = admm.chunk(pieces, state, pace, options.inner, min(SWEEPS, most - k * SWEEPS), lanes)
         info = info._make(np.asarray(column) for column in info)
         if not np.isfinite(info.objective[..., -1]).all():
             break  # keep the last finite weights
@@ -355,7 +357,7 @@ def scout(
         return routes[0], np.zeros(1), route
     W, states = stack(routes[0]), [begin(problem, starts) for starts in routes]
     tol = np.asarray(10 * options.tol, W[0].dtype)  # the best is certified later
-    more, state = SCOUT // quasi_newton.CHUNK, states[0]
+    most, state = min(SCOUT, options.max_iter - diary.length(0)), states[0]
     if len(routes) > 1:
         told: list[list[tuple]] = [[] for _ in routes]
         racing = list(range(len(states)))
@@ -370,9 +372,9 @@ def scout(
         for r, notes in enumerate(told):
             for info, taken in notes:
                 diary.chunk("join", info, np.where(route == r, taken, 0))
-        state, more = pick(states, route, lanes), more - FORK
+        state, most = pick(states, route, lanes), most - FORK * quasi_newton.CHUNK
     if lanes:
-        state = stages.run(steps, problem, W, state, tol, more, partial(diary.chunk, "join"), stages)
+        state = stages.run(steps, problem, W, state, tol, most, partial(diary.chunk, "join"), stages)
     found = [unravel(w, routes[0][0]) for w in np.atleast_2d(state.w)]
     if not problem.network.smooth:
         lengths = np.atleast_1d(state.step)
@@ -393,7 +395,7 @@ def first_steps(
 ) -> tuple[quasi_newton.State, list[tuple]]:
     """A chunk of steps, after which routes are compared, and their rows."""
     notes: list[tuple] = []
-    state = steps(problem, W, state, tol, 1, lambda *rows: notes.append(rows), Stages())
+    state = steps(problem, W, state, tol, quasi_newton.CHUNK, lambda *rows: notes.append(rows), Stages())
     return state, notes
 
 
@@ -402,16 +404,16 @@ def steps(
     W: Weights,
     state: quasi_newton.State,
     tol: np.ndarray,
-    chunks: int,
+    most: int,
     note: Callable,
     stages: Stages,
 ) -> quasi_newton.State:
-    """Quasi-Newton steps, enough to tell local minima apart; ``W`` gives the shapes."""
+    """At most so many quasi-Newton steps, enough to tell local minima apart; ``W`` gives the shapes."""
     state, first = stages.resumed((state, 0))
     state = problem.allsum.resident(state)
-    for k in range(first, chunks):
+    for k in range(first, -(-most // quasi_newton.CHUNK)):
         before = np.asarray(state.objective)
-        limit = np.int32(quasi_newton.CHUNK)
+        limit = np.int32(min(quasi_newton.CHUNK, most - k * quasi_newton.CHUNK))
         state, info, taken = quasi_newton.chunk(problem, W, state, tol, limit, lanes=before.ndim > 0)
         note(info, np.atleast_1d(taken))
         if (before - np.asarray(state.objective) <= APART * np.abs(before)).all():

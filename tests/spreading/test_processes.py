@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepprox.spreading.processes import COORDINATOR, RANK, WORLD
+from deepprox.spreading.processes import COORDINATOR, FAILED, RANK, WORLD
 
 DEEPPROX = [sys.executable, "-m", "deepprox"]
 SOON = 30  # seconds within which everything has ended after a fault
@@ -32,6 +32,21 @@ def table(tmp_path_factory):
     frame.to_csv(path, index=False)
     frame.to_parquet(path.with_suffix(".parquet"), row_group_size=100)
     return path
+
+
+@pytest.mark.parametrize(
+    ("ends", "code"),
+    [("1 / 0", FAILED), ("raise SystemExit(7)", 7), ("raise SystemExit('no')", FAILED), ("pass", 0)],
+)
+def test_an_exception_ends_the_process_past_what_would_wait(ends, code):
+    """Whatever is registered to run at the end, as the barrier of JAX is, does not run."""
+    waits = "import atexit; atexit.register(lambda: print('waited'))"
+    script = (
+        f"{waits}\nfrom deepprox.spreading.processes import failing_fast\nwith failing_fast():\n    {ends}"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == code and ("waited" in done.stdout) == (code == 0)
+    assert ("Traceback" in done.stderr) == (code != 0)
 
 
 def arguments(table, out, *more, hidden="4", link="tanh"):

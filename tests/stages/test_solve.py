@@ -48,11 +48,29 @@ def test_the_history_has_every_iteration_and_the_best_start_wins():
     assert {row["phase"] for row in seen} >= {"split", "join"}
 
 
-def test_max_iter_is_kept():
+@pytest.mark.parametrize(
+    ("starts", "given", "most"),
+    [
+        (1, {"sweeps": 0}, 1),
+        (1, {"sweeps": 0}, 45),
+        (1, {}, 7),
+        (1, {"join": False}, 7),
+        (3, {}, 7),
+        (3, {"sweeps": 0}, 30),
+    ],
+    ids=["a step", "steps", "sweeps", "sweeps alone", "starts", "steps of starts"],
+)
+def test_max_iter_is_kept(starts, given, most):
     posed = lasso()
-    for max_iter in (1, 7, 45):
-        found = solve(posed, initial(posed, 0), Options(sweeps=0, max_iter=max_iter, tol=1e-14))
-        assert found.n_iter <= max_iter and found.status == "max_iter"
+    found = solve(posed, initial(posed, 0, starts), Options(max_iter=most, tol=1e-14)._replace(**given))
+    assert found.n_iter == most and found.status == "max_iter"
+
+
+def test_not_even_one_sweep_is_finite():
+    posed, W = problem(hidden=(4,), loss=losses.Squared(), k=1)
+    far = replace(posed, y=1e200 * np.ones((len(posed.X), 1)))
+    found = solve(far, [W], Options(join=False, max_iter=7))
+    assert found.status == "diverged" and found.n_iter == 0 and np.isnan([found.primal, found.dual]).all()
 
 
 def test_the_same_seed_gives_the_same_digits():

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
-from deepprox import activities, links, losses, penalties
+from deepprox import DeepRegressor, activities, links, losses, penalties
 from deepprox.blocks import Dense
 from deepprox.joining.join import join
 from deepprox.problem import Network, Problem
@@ -265,3 +265,13 @@ def test_the_empty_network_has_its_bias(deep):
     empty[-1][0, 0] = 0.0
     charged = tuple(replace(block, penalize_bias=True) for block in posed.network.blocks)
     assert exact(replace(posed, network=Network(charged)), empty).value == 0.0
+
+
+def test_draws_are_asked_for_anew(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = DeepRegressor((3,), link="tanh", alpha=0.02, random_state=0).fit(X, np.sin(X[:, 0]))
+    monkeypatch.setattr(module, "FEW", 1)
+    known = model.degrees_of_freedom(random_state=0)
+    assert known.method == "hutchinson" and known.n_draws == 50
+    assert model.degrees_of_freedom().value == known.value  # kept
+    assert model.degrees_of_freedom("hutchinson", n_draws=7, random_state=1).n_draws == 7

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -86,20 +86,20 @@ def ranks(count: int, arguments: Sequence[str], folder: Path) -> Iterator[list[s
             pin(running[k].pid, k, count)
         yield running
     except (SystemExit, KeyboardInterrupt):
-        end(running, signal.SIGTERM)  # at once: they keep what they have
+        end(running, at_once=True)  # they keep what they have
         raise
     finally:
         end(running)
         signal.signal(signal.SIGTERM, before)
 
 
-def end(running: list[subprocess.Popen], *signals: signal.Signals) -> None:
-    """Let the processes end by themselves, then ask them to, then end them."""
-    for number in (*(signals or (None, signal.SIGTERM)), signal.SIGKILL):
+def end(running: list[subprocess.Popen], at_once: bool = False) -> None:
+    """Let the processes end by themselves, unless at once, then ask them to, then end them."""
+    ways: list[Callable] = [subprocess.Popen.poll, subprocess.Popen.terminate, subprocess.Popen.kill]
+    for way in ways[at_once:]:
         left = [process for process in running if process.poll() is None]
         for process in left:
-            if number is not None:
-                process.send_signal(number)
+            way(process)
         until = time.monotonic() + GRACE
         while time.monotonic() < until and any(process.poll() is None for process in left):
             time.sleep(0.05)

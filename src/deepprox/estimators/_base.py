@@ -336,7 +336,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         known = self._known.get("df", {})
-        if known and method in ("auto", known["method"]):
+        if known and (method == "auto" or method == known["method"] == "exact"):  # draws are asked for anew
             return DegreesOfFreedom(**known)
         if self.solution_.certificate > self.tol and method not in ("perturbation", "bootstrap"):
             return uncertified(self.solution_.certificate, self.tol)

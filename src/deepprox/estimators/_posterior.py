@@ -44,9 +44,10 @@ class PosteriorMixin:
         method : {"auto", "proximal", "proximal-unadjusted", "nuts", "polya-gamma", "laplace"}, default="auto"
             "proximal" is Metropolis-adjusted proximal Langevin, for every penalty, and "proximal-unadjusted"
             the same without the test; "nuts" is NumPyro's, for penalties with a derivative away from zero;
-            "polya-gamma" is Gibbs sampling, for one block with a logistic or softmax loss and l1, l2 or
-            elastic net; "laplace" is a Gaussian on the live weights. "auto" takes Gibbs for one block where
-            it can, else NUTS where it can, else proximal Langevin.
+            "polya-gamma" is Gibbs sampling, for a logistic or softmax loss and l1, l2 or elastic net: all of
+            one block, the last block of a network with proximal Langevin on the others; "laplace" is a
+            Gaussian on the live weights. "auto" takes Gibbs for one block where it can, else NUTS where it
+            can, else proximal Langevin.
         n_chains, n_draws, n_warmup : int, default=4, 1000, 1000
             Chains side by side, draws of each that are kept, and draws of each before them.
         sigma : float or "sampled", default=None

@@ -29,14 +29,21 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.special import gammaln, log_ndtr
 
 from deepprox.blocks import Dense
-from deepprox.joining.hessian import hessian
-from deepprox.joining.kinks import Slopes, no_slopes
+from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import canonical
 from deepprox.penalties import L1, L2, ElasticNet, LogSum, StudentT
 from deepprox.posterior.chains import Record
 from deepprox.posterior.target import BIAS_SCALE, Target, pose
 from deepprox.problem import Problem, Weights
-from deepprox.statistics.curvature import Held, at_kinks, diagonal, live_weights, open_directions, times
+from deepprox.statistics.curvature import (
+    Held,
+    at_kinks,
+    diagonal,
+    live_weights,
+    open_directions,
+    second_derivatives,
+    times,
+)
 
 CURVATURES = ("auto", "full", "low_rank", "diagonal", "last_block")
 EXACT = 5000  # live weights up to which the Hessian is formed
@@ -144,7 +151,7 @@ def _full(target: Target, W: Weights, whole: bool) -> Laplace:
     ridge, anchor = np.asarray(target.ridge)[places], np.asarray(target.anchor)[places]
     smooth = problem.network.smooth
     held = at_kinks(problem, W, places) if smooth else Held(no_slopes(problem), np.zeros((0, places.size)))
-    of_loss, of_penalty = _second_derivatives(problem, W, held.slopes, places)
+    of_loss, of_penalty = second_derivatives(problem, W, held.slopes, places)
     basis = scipy.linalg.null_space(held.rows) if len(held.rows) else None
     if not smooth:
         basis, of_penalty = open_directions(problem, W, places, of_penalty)
@@ -161,17 +168,6 @@ def _full(target: Target, W: Weights, whole: bool) -> Laplace:
     mode = target.start - (step if basis is None else basis @ step)
     found = Laplace(target, mode, basis, root, None, "none with the last block alone")
     return _with_evidence(found, W) if whole else found
-
-
-def _second_derivatives(
-    problem: Problem, W: Weights, slopes: Slopes, places: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    H = hessian(problem, W, slopes, places)
-    if all(block.activity is None for block in problem.network.blocks):
-        return H.loss, H.penalty
-    # there an activity is its majoriser; here it is itself
-    columns = times(problem, W, slopes, places, np.eye(places.size), penalised=False)
-    return (columns + columns.T) / 2, H.penalty
 
 
 def _bent(P: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:

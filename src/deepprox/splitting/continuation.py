@@ -25,8 +25,7 @@ def automatic_rho(pulls: list[np.ndarray], splits: tuple[int, ...]) -> tuple[np.
     """``rho_l = 0.8^(L - l) max(0.02, 5 mean |d penalty_l / d W_l|)``, given these derivatives.
 
     One for each split; a tenth of it at the only hidden layer of a network, and 20 times that where a segment
-    of several blocks ends. Leading axes (many
-    starts) are kept; biases, in column 0, do not count.
+    of several blocks ends. Leading axes (many starts) are kept; biases, in column 0, do not count.
     """
     ends, rho = (*splits, len(pulls)), []
     for begin, end in pairwise((0, *ends)):

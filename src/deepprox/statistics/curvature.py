@@ -120,7 +120,10 @@ def curvature(problem: Problem, W: Weights) -> Curvature:
     smooth = problem.network.smooth
     # the Newton steps, which find slopes at kinks, need smooth penalties: without them no kink is held
     held = at_kinks(problem, W, live) if smooth else Held(no_slopes(problem), np.zeros((0, live.size)))
-    H, G = _hessian(problem, W, held.slopes, live), loss_hessian(responses(problem, W), W, held.slopes, live)
+    H, G = (
+        second_derivatives(problem, W, held.slopes, live),
+        loss_hessian(responses(problem, W), W, held.slopes, live),
+    )
     basis, penalty = (None, H.penalty) if smooth else open_directions(problem, W, live, H.penalty)
     if basis is not None:
         H, G = Hessian(basis.T @ H.loss @ basis, penalty), basis.T @ G @ basis
@@ -140,7 +143,8 @@ def residual(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> 
     return float(np.abs(ravel(parts))[live].max(initial=0.0))
 
 
-def _hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> Hessian:
+def second_derivatives(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> Hessian:
+    """The Hessian on some weights, activities as they are."""
     H = hessian(problem, W, slopes, live)
     if all(block.activity is None for block in problem.network.blocks):
         return H

@@ -8,7 +8,6 @@ quasi-Newton steps go on over all rows, by passes over them, until the certifica
 import json
 import os
 import re
-import resource
 import sys
 import tempfile
 import warnings
@@ -241,6 +240,8 @@ def resident() -> int:
     """Bytes of memory that this process has."""
     if sys.platform == "linux":
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    import resource  # not on every system
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
