@@ -7,6 +7,7 @@ is an acceleration of the default and is tested against a brute-force minimiser.
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import ClassVar
 
 import jax
@@ -237,10 +238,17 @@ class GroupLink(Link):
 
     def n_groups(self, size: int) -> int:
         """How many groups ``size`` units make."""
+        if not isinstance(self.group, Integral) or self.group < 0:
+            raise ValueError(
+                f"{self!r} needs a group of a whole number of units, or 0 for one group of all units."
+            )
         group = self.group or size
         if size % group:
+            near = size // group * group
+            widths = f"{near} or {near + group}" if near else f"{group}"
             raise ValueError(
-                f"{self!r} pools groups of {group} units, which does not divide a width of {size}."
+                f"{self!r} pools groups of {group} units, which does not divide a width of {size}: choose a "
+                f"width of {widths}, or a group that divides {size}."
             )
         return size // group
 

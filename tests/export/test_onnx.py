@@ -130,6 +130,32 @@ def test_every_loss_has_its_mean(regressor, flowers, loss):
     np.testing.assert_allclose(run(model, X)["prediction"], model.predict(X), rtol=2e-5, atol=1e-5)
 
 
+def constant(model, fitted, *eta):
+    """A model of counts that says ``exp(eta)`` whatever it reads."""
+    other = copy.copy(model)
+    other._loss, other._network = Poisson(), Network((Dense(2),))
+    other._W = (np.column_stack([eta, np.zeros((2, 4))]).astype(fitted),)
+    return other
+
+
+@pytest.mark.parametrize(
+    ("fitted", "dtype", "eta"),
+    [
+        ("float64", "float64", (60.0, 500.0)),
+        ("float32", "float32", (60.0, 500.0)),
+        ("float32", "float64", (60.0, 500.0)),
+        ("float64", "float32", (40.0, 80.0)),
+    ],
+)
+def test_large_means_are_those_of_the_model(regressor, flowers, fitted, dtype, eta):
+    model, X = constant(regressor, fitted, *eta), flowers[0]
+    np.testing.assert_allclose(run(model, X, dtype)["prediction"], model.predict(X), rtol=2e-5)
+
+
+def test_single_precision_does_not_overflow(regressor, flowers):
+    assert np.isfinite(run(constant(regressor, "float64", 90.0, 200.0), flowers[0])["prediction"]).all()
+
+
 def test_one_column_and_two_classes(flowers):
     X, y = flowers
     two = DeepClassifier((), loss="logistic", alpha=0.01).fit(X, y == "setosa")

@@ -105,7 +105,13 @@ def test_identities_between_links(rng):
 
 
 def test_a_group_that_does_not_divide_the_width_is_told():
-    with pytest.raises(ValueError, match="groups of 4 units, which does not divide a width of 6"):
-        MaxAbs(4)(np.zeros((2, SIZE)))
+    for link, said in [
+        (MaxAbs(4), "groups of 4 units, which does not divide a width of 6: choose a width of 4 or 8"),
+        (MaxAbs(9), "does not divide a width of 6: choose a width of 9, or a group that divides 6"),
+        (MaxAbs(-2), r"MaxAbs\(group=-2\) needs a group of a whole number of units, or 0"),
+        (Softmax(1.5), "needs a group of a whole number of units, or 0"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            link(np.zeros((2, SIZE)))
     with pytest.raises(ValueError, match="p of at least 1"):
         LpNorm(0.5)(np.zeros((2, SIZE)))

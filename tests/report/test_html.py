@@ -13,7 +13,9 @@ from sklearn.metrics import confusion_matrix, r2_score
 
 from deepprox import DeepClassifier, DeepRegressor
 from deepprox.losses import Hinge
+from deepprox.plotting.convergence import MEASURES, PHASES
 from deepprox.report import figures
+from deepprox.report.page import STYLE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -107,6 +109,14 @@ def test_numbers_on_the_page_are_those_of_the_fit(page, model, flowers):
     assert f"{model.criteria().bic:.6g}" in page.text
     assert f"{model.n_nonzero_} of 43" in page.text
     assert "DeepClassifier(alpha=0.01, hidden_layer_sizes=(5,), link='sigmoid', random_state=0)" in page.text
+
+
+def test_every_colour_of_a_picture_has_a_light_and_a_dark_one():
+    light, dark = STYLE.split("@media(prefers-color-scheme:dark)")
+    assert {color for color, _ in (PHASES | MEASURES).values()} <= figures.THEME.keys()
+    for variable in figures.THEME.values():
+        values = [re.search(rf"{variable}:(#[0-9a-f]{{6}})", part)[1] for part in (light, dark)]
+        assert values[0] != values[1]
 
 
 def test_parts_of_pictures_have_names_of_their_own(page):

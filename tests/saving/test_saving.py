@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
@@ -109,6 +110,17 @@ def test_estimators_that_chose_their_strength_come_back(flowers, tmp_path):
         assert str(loaded.summary()) == str(model.summary())
     with pytest.raises(TypeError, match=r"cv is KFold.* joblib"):
         folds.set_params(cv=KFold(3)).save(tmp_path / "m.deepprox")
+
+
+def test_paths_generators_and_routing_are_no_code(classifier, tmp_path):
+    model = copy.copy(classifier).set_params(
+        checkpoint=tmp_path / "run", random_state=np.random.RandomState(0)
+    )
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(sample_weight=True)
+    loaded = again(model, tmp_path / "m.deepprox")
+    assert loaded.checkpoint == str(tmp_path / "run") and loaded.random_state is None
+    assert not {*vars(loaded)} - {*vars(classifier)}
 
 
 def test_a_loaded_model_fits_on(classifier, flowers, tmp_path):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import deepprox
-from deepprox import DeepClassifier, DeepRegressor
+from deepprox import DeepClassifier, DeepRegressor, penalties
+from deepprox.selection.walk import Walk
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_what_cannot_be_compared_is_refused(data):
     X, y = data
     with pytest.raises(ValueError, match="at least 2"):
         deepprox.compare([DeepRegressor(())], X, y)
-    with pytest.raises(ValueError, match="same loss"):
+    with pytest.raises(ValueError, match=r"have Huber and Squared: give all the same loss, or .*score"):
         deepprox.compare([DeepRegressor(()), DeepRegressor((), loss="huber")], X, y)
 
 
@@ -78,6 +79,40 @@ def test_stable_inputs_are_found(data, tmp_path):
     along = deepprox.stability_selection(model, X, y, [0.05, 0.1], n_pairs=2, random_state=0)
     assert along.frequencies.shape == (2, 3)
     along.plot().figure_.savefig(tmp_path / "along.png")
+
+
+@pytest.mark.parametrize(
+    ("penalty", "strength"),
+    [
+        ("l1", 0.05),
+        (penalties.L1(0.3), 0.3),
+        ((penalties.L1(0.02), penalties.L1(0.01)), 0.02),
+        (("l1", penalties.L2(0.1)), 0.05),
+        (penalties.NonNegative(), 0.0),
+    ],
+)
+def test_the_strength_is_that_of_the_penalties(data, monkeypatch, penalty, strength):
+    alive = np.ones((1, 3), bool)
+    monkeypatch.setattr("deepprox.selection.stability._alive", lambda *_: alive)
+    alpha = {"alpha": 0.05} if "l1" in str(penalty) else {}
+    model = DeepRegressor((4,), penalty=penalty, dtype="float32", **alpha)
+    found = deepprox.stability_selection(model, *data, n_pairs=1)
+    assert found.alphas.tolist() == [strength]
+
+
+def test_an_interruption_ends_the_halves(data, monkeypatch):
+    calls, solve = [], Walk.solve
+
+    def interrupted(self, *args, **kwargs):
+        calls.append(self)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return solve(self, *args, **kwargs)
+
+    monkeypatch.setattr(Walk, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        deepprox.stability_selection(DeepRegressor(()), *data, [0.05, 0.1], n_pairs=2, random_state=0)
+    assert len(calls) == 2
 
 
 def test_bad_settings_of_stability(data):

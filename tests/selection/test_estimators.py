@@ -3,12 +3,16 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LassoCV, LassoLarsIC
+from sklearn.model_selection import ShuffleSplit
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from deepprox import DeepClassifierCV, DeepClassifierIC, DeepRegressorCV, DeepRegressorIC
+from deepprox.selection.walk import Walk
 
 ALL = (DeepClassifierCV, DeepClassifierIC, DeepRegressorCV, DeepRegressorIC)
 
@@ -60,6 +64,40 @@ def test_relaxing_chooses_fewer_inputs(linear):
     plain, relaxed = (DeepRegressorIC((), alphas=20, relax=relax).fit(X, y) for relax in (False, True))
     assert relaxed.selected_features_.sum() <= plain.selected_features_.sum()
     assert relaxed.selected_features_[:2].all()
+
+
+@pytest.mark.parametrize("cls", [DeepRegressorCV, DeepRegressorIC])
+def test_a_second_fit_forgets_the_first(linear, cls):
+    X, y = linear
+    model = cls((), alphas=[0.01, 0.1]).fit(pd.DataFrame(X, columns=[*"abcdefg"]), y)
+    before = {*vars(model)}
+    assert [*model.feature_names_in_] == [*"abcdefg"]
+    assert before - vars(model.fit(X, y)).keys() == {"feature_names_in_"}
+    make_pipeline(model).fit(X, y)  # leaves what scikit-learn keeps on a model meanwhile
+
+
+def test_one_fold_has_no_standard_error(linear):
+    alphas, fold = [0.001, 0.01, 0.1], ShuffleSplit(1, random_state=0)
+    model = DeepRegressorCV((), alphas=alphas, cv=fold).fit(*linear)
+    assert model.loss_path_.shape == (3, 1)
+    assert model.alpha_ == model.alpha_1se_ == model.alpha_min_ == alphas[int(model.loss_path_.argmin())]
+
+
+@pytest.mark.parametrize(("cls", "after"), [(DeepRegressorCV, 1), (DeepRegressorCV, 3), (DeepRegressorIC, 1)])
+def test_an_interruption_ends_the_fit(linear, monkeypatch, cls, after):
+    calls, solve = [], Walk.solve
+
+    def interrupted(self, *args, **kwargs):
+        calls.append(self)
+        if len(calls) == after + 1:  # of the path of two strengths, or of the first fold
+            raise KeyboardInterrupt
+        return solve(self, *args, **kwargs)
+
+    monkeypatch.setattr(Walk, "solve", interrupted)
+    model = cls((), alphas=[0.01, 0.1])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*linear)
+    assert len(calls) == after + 1 and not hasattr(model, "alpha_")
 
 
 @pytest.mark.parametrize("cls", ALL)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_regression
-from sklearn.linear_model import lasso_path
+from sklearn.linear_model import Lasso, lasso_path
 
 import deepprox
-from deepprox import DeepClassifier, DeepRegressor, penalties
+from deepprox import DeepClassifier, DeepClassifierIC, DeepRegressor, DeepRegressorCV, penalties
 from deepprox.joining import quasi_newton
 from deepprox.selection import walk as walking
 
@@ -100,6 +100,12 @@ def test_one_standard_error_is_no_denser_than_the_best(net):
     losses = net.validation_losses
     error = losses[best.index].std(ddof=1) / np.sqrt(losses.shape[1])
     assert losses[sparse.index].mean() <= losses[best.index].mean() + error
+
+
+def test_one_observation_has_no_standard_error(data):
+    X, y = data
+    found = deepprox.path(DeepRegressor(()), X, y, [0.01, 0.1, 0.3], validation=(X[:1], y[:1]))
+    assert found.select("1se").index == found.select("validation").index
 
 
 @pytest.mark.parametrize("rule", ["loss", "bic", "validation"])
@@ -212,6 +218,30 @@ def test_picture_shows_every_panel(net, tmp_path):
 def test_bad_settings_get_one_sentence(data, settings, words):
     with pytest.raises(ValueError, match=words):
         deepprox.path(DeepRegressor((4,)), *data, **settings)
+
+
+def test_a_strength_given_twice_is_taken_once(data):
+    model = DeepRegressor((4,), link="tanh", random_state=0)
+    found = deepprox.path(model, *data, [0.04, 0.02, 0.02, 0.03])
+    np.testing.assert_array_equal(found.alphas, [0.02, 0.03, 0.04])
+
+
+@pytest.mark.parametrize("model", [DeepRegressorCV(()), DeepClassifierIC(()), Lasso(), DeepRegressor])
+@pytest.mark.parametrize("walk", [deepprox.path, deepprox.stability_selection])
+def test_only_plain_estimators_have_paths(data, model, walk):
+    with pytest.raises(TypeError, match=rf"{walk.__name__} takes a .* not a .*{type(model).__name__}: give"):
+        walk(model, *data, [0.1, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("most", "said"), [(None, "at none of the 2 models"), (3, "at no model with so few inputs")]
+)
+def test_a_rule_without_numbers_says_so(data, most, said):
+    found = deepprox.path(DeepRegressor(()), *data, [0.01, 0.5])
+    assert (found.inputs.sum(axis=1) > 3).tolist() == [True, False]
+    found.solutions = [one._replace(loss=np.nan) for one in found.solutions]
+    with pytest.raises(ValueError, match=said):
+        found.select("loss", max_inputs=most)
 
 
 def test_penalty_without_strength_is_refused(data):

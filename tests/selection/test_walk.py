@@ -35,6 +35,27 @@ def test_a_weight_stays_zero_or_becomes_it_and_a_bias_moves_freely():
     np.testing.assert_allclose(W, [[-1.0, 0.0, 0.0, 2.0]])
 
 
+def test_the_lowest_of_the_polynomials_begins_and_two_looks_find_it(monkeypatch):
+    X, y = tables()
+    model, alphas = DeepRegressor((4,), link="tanh", random_state=0), np.geomspace(0.02, 0.03, 10)
+    found = deepprox.path(model, X[:90], y[:90], alphas)
+    before = [walk.Stage(a, one, one) for a, one in zip(found.alphas, found.solutions)]
+    zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in before[-4:]]
+    assert all((one == zeros[0]).all() for one in zeros)
+    way, looks = walk.Walk(model, X[:90], y[:90]), []
+    way.widths = walk.live_widths(found.solutions[0].live)
+    see = walk.look
+    monkeypatch.setattr(walk, "look", lambda *at: looks.append(at) or see(*at))
+    W = way.ahead(0.0315, before)
+    assert len(looks) == 2
+    trials = [walk.continued(0.0315, before[: -1 - m : -1]) for m in (1, 2, 3, 4)]
+    with walk.precision(way.dtype):
+        problem = way.posed(0.0315).problem
+        levels = [float(see(problem, trial, walk.no_slopes(problem), 1.0).objective) for trial in trials]
+    for one, other in zip(W, trials[int(np.argmin(levels))], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_continued_path_takes_fewer_steps_to_the_same_solutions(monkeypatch):
     X, y = tables()
     model, alphas = DeepRegressor((4,), link="tanh", random_state=0), np.geomspace(0.02, 0.03, 10)

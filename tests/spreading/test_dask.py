@@ -109,6 +109,13 @@ def test_arrays_in_other_chunks_and_weights(client):
     np.testing.assert_allclose(model.score(inputs, response), model.to_local().score(X, Y))
 
 
+def test_a_second_fit_forgets_the_first(client, table):
+    model = DeepRegressor((), alpha=0.1).fit(table[[*"abc", "often"]], "often")
+    before = {*vars(model)}
+    model.fit(da.from_array(X, chunks=(300, 3)), da.from_array(Y, chunks=300))
+    assert before - vars(model).keys() == {"feature_names_in_"}
+
+
 def test_parquet_files(client, tmp_path):
     for k in range(3):
         TABLE.assign(y=Y)[k::3].to_parquet(tmp_path / f"{k}.parquet")

@@ -252,6 +252,21 @@ def test_strange_rows_get_one_sentence(tmp_path, columns, said):
     assert [file.name for file in tmp_path.iterdir()] == ["t.parquet"]
 
 
+LETTERS = np.where(Y > 2, "high", "low").astype(object)
+BAD_LABELS = [
+    (np.where(np.arange(N) == 700, None, LETTERS), "The response is missing or infinite in row 700: fill"),
+    (np.where(np.arange(N) == 700, np.nan, Y > 2), "The response is missing or infinite in row 700: fill"),
+    (np.where(np.arange(N) == 700, 3, LETTERS), "texts in some rows and numbers in others"),
+    (np.where(np.arange(N) < 512, 3, LETTERS), "texts in some rows and numbers in others"),
+]
+
+
+@pytest.mark.parametrize(("labels", "said"), BAD_LABELS)
+def test_strange_labels_get_one_sentence(labels, said):
+    with pytest.raises(ValueError, match=said):
+        fit_stream(DeepClassifier(()), X, labels)
+
+
 def test_a_response_that_the_loss_cannot_take_is_told():
     y = np.ones(N)
     y[700] = -1

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from deepprox import links, losses, penalties
 from deepprox.joining import kinks
 from deepprox.joining.certificate import ravel, unravel
-from deepprox.joining.finish import Model, finish, look, model_at
+from deepprox.joining.finish import Model, finish, look, model_at, search
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
@@ -291,7 +291,7 @@ def test_the_least_damping_makes_a_model_convex():
             np.ones(5), np.zeros(5), Hessian(H, np.zeros((5, 5))), np.ones(5), np.zeros((0, 5)), kinks.none()
         )
         damping = model.least_damping(1e-10)
-        assert model.minimise(damping) is not None
+        assert model.solve(damping) is not None
         assert damping == pytest.approx(max(-2 * lowest, 1e-10 if lowest == 0 else 0.0), abs=1e-9)
 
 
@@ -310,8 +310,67 @@ def test_what_is_held_at_a_kink_needs_no_damping():
     H = Hessian(np.eye(5) - 1.5 * np.outer(along, along) / (along @ along), np.zeros((5, 5)))
     assert np.linalg.eigvalsh(H.full)[0] < -0.4
     bent, straight = (model_at(posed, W, none, at, free, H, 1.0, together) for together in (False, None))
-    assert bent.least_damping(1e-10) == 0.0 and bent.minimise(0.0) is not None
-    assert straight.least_damping(1e-10) == pytest.approx(1.0) and straight.minimise(0.0) is None
+    assert bent.least_damping(1e-10) == 0.0 and bent.solve(0.0) is not None
+    assert straight.least_damping(1e-10) == pytest.approx(1.0) and straight.solve(0.0) is None
     # an entry that no free weight moves is no help
     H = Hessian(-np.eye(2), np.zeros((2, 2)))
     assert model_at(posed, W, none, at, free[3:], H, 1.0, False).least_damping(1e-10) == pytest.approx(2.0)
+
+
+def test_a_zero_moves_only_if_it_still_would_after_the_others():
+    """Along it the model bends down: only where it moves is the step of the other weight damped."""
+    w, side, G, no_J = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.5, -0.1]), np.zeros((0, 2))
+    for together, leaves in ((-0.4, False), (0.0, True)):
+        H = Hessian(np.array([[1.0, together], [together, -1.0]]), np.zeros((2, 2)))
+        dw, _, damping = Model(w, side, H, G, no_J, kinks.none()).minimise(0.0, 1e-10)
+        if leaves:
+            assert dw[1] > 0 and damping == pytest.approx(2.0)
+        else:
+            np.testing.assert_allclose(dw, [-0.5, 0.0], atol=1e-9)
+            assert damping <= 1e-10
+    # where all are at zero, all may move
+    dw, _, _ = Model(0 * w, np.ones(2), H, -np.ones(2), no_J, kinks.none()).minimise(0.0, 1e-10)
+    assert (dw > 0).all()
+
+
+def test_weights_that_cross_zero_stop_there_and_the_rest_is_at_the_minimum():
+    rng, n_stopped = np.random.default_rng(0), []
+    for _ in range(10):
+        A, J, w = rng.normal(size=(40, 30)), rng.normal(size=(12, 30)), rng.normal(size=30)
+        near = kinks.none()._replace(offset=0.3 * rng.normal(size=12), jump=rng.uniform(1, 20, 12))
+        H, G = Hessian(A.T @ A, np.zeros((30, 30))), 5 * rng.normal(size=30)
+        dw, s = Model(w, np.sign(w), H, G, J, near).solve(0.0)
+        stopped = dw == -w
+        n_stopped.append(stopped.sum())
+        slope = G + H.full @ dw + J.T @ (near.jump * s)
+        np.testing.assert_allclose(slope[~stopped], 0, atol=1e-8)
+        assert (((w + dw) * w)[~stopped] > 0).all()
+        over = near.offset + J @ dw
+        np.testing.assert_allclose(over[(s > 0) & (s < 1)], 0, atol=1e-8)
+        assert (over[s == 1] > -1e-8).all() and (over[s == 0] < 1e-8).all()
+    assert min(n_stopped) > 0 and max(n_stopped) < 30
+
+
+def test_candidates_are_the_nearest_of_all_entries(monkeypatch):
+    posed, W = problem(links.ReLU(), hidden=(8,), n=300)
+    at = look(posed, W, kinks.no_slopes(posed), 1.0)
+    assert at.Z[0].size > 2 * kinks.N_ALONE
+    few = kinks.find(posed, W, at.Z, at.upstream)
+    monkeypatch.setattr(kinks, "N_ALONE", at.Z[0].size)
+    for one, other in zip(few, kinks.find(posed, W, at.Z, at.upstream), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_damping_is_kept_only_where_a_step_was_refused():
+    posed, W = problem(links.Tanh(), hidden=(3,), p=2, n=60)
+    at, free = look(posed, W, kinks.no_slopes(posed), 1.0), np.arange(ravel(W).size)
+    one = np.eye(free.size)
+    bent, flat = one.copy(), 1e-9 * one  # along a flat model the first steps are far too long
+    bent[0, 0] = -0.5
+    kept = []
+    for H in (bent, flat):
+        model = model_at(posed, W, kinks.no_slopes(posed), at, free, Hessian(H, 0 * H), 1.0, None)
+        found, damping = search(posed, W, at, model, free, 1.0, 0.0)
+        assert found[2].objective < at.objective
+        kept.append(damping)
+    assert kept[0] == 0.0 < kept[1], kept

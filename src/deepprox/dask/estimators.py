@@ -19,6 +19,7 @@ from deepprox import estimators as plain
 from deepprox.dask.driver import fit
 from deepprox.dask.parts import parts_of
 from deepprox.estimators._base import DeepBase
+from deepprox.estimators._plain import become
 from deepprox.estimators._watch import _Silence, watching
 from deepprox.estimators.classifier import _gives_probabilities
 
@@ -63,8 +64,7 @@ class Together(DeepBase):
             finally:
                 if topic:
                     client.unsubscribe_topic(topic)
-        params = self.get_params(deep=False)
-        self.__dict__.update(done.model.__dict__ | params)
+        become(self, done.model)
         self.lost_workers_ = done.lost
         if self.solution_.status not in ("converged", "settled"):
             message = f"{type(self).__name__} {self.solution_.message}."

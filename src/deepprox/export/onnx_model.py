@@ -29,7 +29,7 @@ def to_onnx(model: Any, dtype: str = "float32") -> Any:
         raise ImportError("ONNX export needs the onnx package: pip install 'deepprox[onnx]'.") from None
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
-    graph = Graph(np.dtype(dtype))
+    graph = Graph(np.dtype(dtype), losses._largest(model._W[0]))
     eta = forward(graph, prune(model._network, model._W), model._scale)
     outputs = _classes(graph, model, eta) if "classes_" in vars(model) else _numbers(graph, model, eta)
     number = helper.np_dtype_to_tensor_dtype(graph.dtype)
@@ -51,8 +51,9 @@ def to_onnx(model: Any, dtype: str = "float32") -> Any:
 class Graph:
     """Nodes and constants of an ONNX graph as it grows."""
 
-    def __init__(self, dtype: np.dtype) -> None:
-        self.dtype = dtype
+    def __init__(self, dtype: np.dtype, largest: float) -> None:
+        # where the model's own exp gives up, or that of the graph, whose last digits are rounded, would
+        self.dtype, self.largest = dtype, min(largest, math.log(float(np.finfo(dtype).max) / 2))
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
@@ -145,8 +146,7 @@ def _mean(graph: Graph, loss: Any, eta: str) -> str:
 
 
 def _exponential(graph: Graph, loss: Any, eta: str) -> str:
-    largest = math.log(float(np.finfo(graph.dtype).max))
-    return graph.add("Exp", graph.add("Min", eta, graph.constant(largest)))
+    return graph.add("Exp", graph.add("Min", eta, graph.constant(graph.largest)))
 
 
 MEANS: dict[type, Callable[[Graph, Any, str], str]] = {

@@ -137,41 +137,83 @@ class Model(NamedTuple):
     J: np.ndarray
     kinks: Kinks
 
-    def least_damping(self, least: float) -> float:
-        """About the least with which the model is convex: none, ``least``, or by its lowest curvature."""
-        little = least * np.eye(self.w.size)
-        if cholesky(self.H.full - little) is not None:
-            return 0.0
-        majorised = self.H.majorised
-        if cholesky(majorised + little) is not None:
-            return least
-        lowest = scipy.linalg.eigh(majorised, eigvals_only=True, subset_by_index=(0, 0), check_finite=False)
-        return least + 2 * abs(float(lowest[0]))
+    def at(self, keep: np.ndarray) -> "Model":
+        """The model of some of its weights, while the others stay where they are."""
+        return Model(
+            self.w[keep], self.side[keep], self.H.at(keep), self.G[keep], self.J[:, keep], self.kinks
+        )
 
-    def minimise(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """The step of the free weights and the slopes of the candidates, if the model is convex.
+    def slight_damping(self, least: float, damping: float = 0.0) -> float | None:
+        """``damping``, or ``least`` if that is none and too little; None where the model still bends down."""
+        one = np.eye(self.w.size)
+        if not damping and cholesky(self.H.full - least * one) is not None:
+            return 0.0
+        damping = max(damping, least)
+        return damping if cholesky(self.H.majorised + damping * one) is not None else None
+
+    def least_damping(self, least: float, damping: float = 0.0) -> float:
+        """About the least with which the model is convex: slight, or by its lowest curvature."""
+        slight = self.slight_damping(least, damping)
+        if slight is not None:
+            return slight
+        majorised = self.H.majorised
+        lowest = scipy.linalg.eigh(majorised, eigvals_only=True, subset_by_index=(0, 0), check_finite=False)
+        return max(damping, least + 2 * abs(float(lowest[0])))
+
+    def minimise(self, damping: float, least: float) -> tuple[np.ndarray, np.ndarray, float] | None:
+        """The step of the free weights, the slopes of the candidates, and the damping that it needed.
+
+        Where the model bends down, a weight at zero moves only if it still would when the others have moved:
+        most would not, and what they bend down is not to be damped for nothing.
+        """
+        slight = self.slight_damping(least, damping)
+        if slight is not None:
+            solved = self.solve(slight)
+            return None if solved is None else (*solved, slight)
+        live = self.w != 0
+        moving = live if live.any() else ~live
+        while True:
+            some = self.at(moving)
+            damping = some.least_damping(least, damping)
+            solved = some.solve(damping)
+            if solved is None:
+                return None
+            dw, s = np.zeros(self.w.size), solved[1]
+            dw[moving] = solved[0]
+            pull = self.G + self.H.full @ dw + self.J.T @ (self.kinks.jump * s)
+            leaves = ~moving & (pull * self.side < 0)
+            if not leaves.any():
+                return dw, s, damping
+            moving = moving | leaves
+
+    def solve(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """The step of all weights and the slopes of the candidates, if the model is convex.
 
         Undamped it is Newton's; damped, what is concave in the penalty is replaced by its tangent. A weight
-        that would cross a kink of its penalty stops at zero, and the others are solved for again.
+        that would cross a kink of its penalty stops at zero, and the others are solved for again: with the
+        curvature ``L L'`` and ``Q`` the range of ``L^-1`` on the weights that stop, ``L' dw`` is given on
+        ``Q`` and free across.
         """
         curvature = self.H.majorised + damping * np.eye(self.w.size) if damping else self.H.full
-        dw, free, jump = np.zeros(self.w.size), np.ones(self.w.size, bool), self.kinks.jump
-        s = (self.kinks.offset > 0).astype(float)
+        lower = cholesky(curvature)
+        if lower is None:
+            return None
+        jump, stops = self.kinks.jump, np.zeros(self.w.size, bool)
+        LG, LC = solve_lower(lower, self.G), solve_lower(lower, self.J.T * jump)
+        M, q = LC.T @ LC, LC.T @ LG - jump * self.kinks.offset
+        s, Q, given = (self.kinks.offset > 0).astype(float), np.zeros((self.w.size, 0)), np.zeros(0)
         while True:
-            dw[~free] = -self.w[~free]
-            lower = cholesky(curvature[np.ix_(free, free)])
-            if lower is None:
-                return None
-            G = self.G[free] + curvature[np.ix_(free, ~free)] @ dw[~free]
-            offset = self.kinks.offset + self.J[:, ~free] @ dw[~free]
-            C = self.J[:, free].T * jump
-            LG, LC = solve_lower(lower, G), solve_lower(lower, C)
-            s = kinks_.best_slopes(LC.T @ LC, LC.T @ LG - jump * offset, s)
-            dw[free] = -solve_lower(lower, LG + LC @ s, trans=1)
-            crossing = free & ((self.w + dw) * self.side < 0)
+            K = Q.T @ LC
+            s = kinks_.best_slopes(M - K.T @ K, q - K.T @ (Q.T @ LG - given), s)
+            r = LG + LC @ s
+            dw = -solve_lower(lower, r - Q @ (Q.T @ r - given), trans=1)
+            dw[stops] = -self.w[stops]
+            crossing = ~stops & ((self.w + dw) * self.side < 0)
             if not crossing.any():
                 return dw, s
-            free &= ~crossing
+            stops |= crossing
+            Q, R = np.linalg.qr(solve_lower(lower, np.eye(self.w.size)[:, stops]))
+            given = np.linalg.solve(R.T, self.w[stops])
 
 
 def finish(
@@ -398,11 +440,10 @@ def search(
     level = float(point.objective)
     level += 8 * float(np.finfo(w.dtype).eps) * abs(level)
     least = LEAST / step
-    damping = max(damping, model.least_damping(least))
-    for _ in range(trials):
-        solved = model.minimise(damping)
+    for refused in range(trials):
+        solved = model.minimise(damping, least)
         if solved is not None:
-            trial = w.astype(float)
+            damping, trial = solved[2], w.astype(float)
             trial[free] += solved[0]
             held = (solved[1] > 0) & (solved[1] < 1)
             slopes = model.kinks.slopes(no_slopes(problem), solved[1], held)
@@ -412,7 +453,8 @@ def search(
                 found = W_next, slopes, after, int(held.sum())
                 if damping > least:
                     found = further(problem, w, found, model.side, free, step)
-                return found, damping / 100 if damping > 100 * least else 0.0
+                # what made this model convex the next will say for itself
+                return found, damping / 100 if refused and damping > 100 * least else 0.0
         damping = max(10 * damping, least)
     return None, damping
 

@@ -27,6 +27,7 @@ FLAT = 1e-9  # pull along which nothing bends, as a share of the mean curvature
 EXACT = 1e-12  # of slopes between 0 and 1
 N_CANDIDATES = 256
 N_ENTRIES = 8192  # the nearest, among which the candidates are found
+N_ALONE = 4 * N_CANDIDATES  # the nearest of those that are a candidate each: about half are convex
 EDGE = 1e-6
 BLUR = 0.2  # half of the window in which a pre-activation sees a kink, as a share of its standard deviation
 
@@ -241,6 +242,8 @@ def find(
             nearer = np.abs(z[..., None] - at).argmin(-1).ravel()
             slopes = np.array([sides(block.link, kink, z.dtype) for kink in block.link.kinks])
             entry = np.flatnonzero((up != 0) & moves)
+            if not together:
+                entry = entry[worth_a_look(z.flat[entry] - at[nearer[entry]], reach.flat[entry] > 0)]
             left, right = slopes[nearer[entry]].T
             places = l, entry, first + entry % z.shape[1], kin.flat[entry]
             columns = *places, z.flat[entry] - at[nearer[entry]], left, right, up.flat[entry]
@@ -277,6 +280,15 @@ def find(
         left=left[mine],
         right=right[mine],
     )
+
+
+def worth_a_look(offset: np.ndarray, alone: np.ndarray) -> np.ndarray:
+    """Which entries may be candidates: all that share one, and the nearest of those that are one alone."""
+    keep, lone = ~alone, np.flatnonzero(alone)
+    if lone.size > N_ALONE:
+        lone = lone[np.argpartition(np.abs(offset[lone]), N_ALONE)[:N_ALONE]]
+    keep[lone] = True
+    return keep
 
 
 def fingerprint(reads: np.ndarray, live: np.ndarray) -> np.ndarray:

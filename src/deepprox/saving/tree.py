@@ -1,13 +1,14 @@
 """A fitted model as a tree of plain values, and back: words are written as a name and their fields.
 
 ``encode`` knows numbers, texts, lists, tuples, dicts, arrays, and records and estimators of this library.
-Arrays are put aside in a list and stand in the tree by their number. ``decode`` builds only what the
-given table of classes names.
+A path is written as text, and a generator of random numbers, which moves on, as None. Arrays are put aside
+in a list and stand in the tree by their number. ``decode`` builds only what the given table of classes names.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 import jax
@@ -16,8 +17,8 @@ from sklearn.base import BaseEstimator
 
 KINDS = "biufUSmM"  # of arrays: numbers, truth values, texts and times, but no Python objects
 DEEPEST = 40  # levels of a tree; a fitted model has about ten
-# attributes by which scikit-learn talks to callbacks during a fit, and the data of the fit
-PASSING = ("_skl", "_callback")  # scikit-learn's own: its version, and callbacks during a fit
+# attributes that are scikit-learn's own: its version, callbacks during a fit, and routed metadata
+PASSING = ("_skl", "_callback", "_metadata_request")
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}  # numbers that JSON does not have
 
 
@@ -30,6 +31,10 @@ def name_of(cls: type) -> str:
 
 def encode(value: Any, arrays: list[np.ndarray], where: str = "the model") -> Any:
     """``value`` as what JSON can hold; its arrays are appended to ``arrays``."""
+    if isinstance(value, np.random.RandomState):
+        return None
+    if isinstance(value, PurePath):
+        return str(value)
     if value is None or isinstance(value, bool | str) or type(value) is int:
         return value
     if type(value) is float:

@@ -190,7 +190,10 @@ def compare(
     ]
     kinds = sorted({type(model._loss).__name__ for model in fitted})
     if len(kinds) > 1:
-        raise ValueError(f"Criteria compare models with the same loss, and these have {' and '.join(kinds)}.")
+        raise ValueError(
+            f"Criteria compare models with the same loss, and these have {' and '.join(kinds)}: give all the "
+            f"same loss, or compare what folds leave out with sklearn.model_selection.cross_val_score."
+        )
     names = tuple(map(str, given)) if given is not None else _names(fitted)
     if sigma is None and fitted[0]._loss.free_scale:
         known = [model.sure().sigma for model in fitted if not model.criteria().message]

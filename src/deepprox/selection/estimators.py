@@ -13,7 +13,8 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _check_sample_weight
 
 from deepprox.estimators import DeepClassifier, DeepRegressor
-from deepprox.selection.paths import CRITERIA, Path, path
+from deepprox.estimators._plain import become
+from deepprox.selection.paths import CRITERIA, Path, sparsest_within, whole_path
 from deepprox.selection.progress import along
 
 RULES = ("min", "1se")
@@ -34,13 +35,13 @@ class _Chooses:
         return self._plain(**{name: value for name, value in params.items() if name not in self._own})
 
     def _path(self, plain: Any, X: Any, y: Any, sample_weight: Any) -> Path:
-        return path(plain, X, y, self.alphas, eps=self.eps, relax=self.relax, sample_weight=sample_weight)
+        settings = {"eps": self.eps, "relax": self.relax, "sample_weight": sample_weight}
+        return whole_path(plain, X, y, self.alphas, **settings)
 
     def _become(self, found: Path, index: int) -> None:
         """Take over the fitted attributes of a model of the path."""
         model = found[index]
-        names = set(inspect.signature(type(model)).parameters)
-        vars(self).update({name: value for name, value in vars(model).items() if name not in names})
+        become(self, model)
         self.alpha_, self.alphas_, self.path_ = float(found.alphas[index]), found.alphas, found
         if model.solution_.status not in ("converged", "settled"):
             warnings.warn(
@@ -97,14 +98,11 @@ class _ByFolds(_Chooses):
                 if told:
                     told(k + 1, len(folds), found.alphas[-1], found.solutions[-1])
         losses, scores = (np.array(rows).T for rows in zip(*done, strict=True))
-        self.loss_path_, self.score_path_ = losses, scores
-        means = losses.mean(axis=1)
-        best = int(np.argmin(means))
-        self.alpha_min_ = float(found.alphas[best])
-        error = losses[best].std(ddof=1) / np.sqrt(losses.shape[1])
-        within = int(np.flatnonzero(means <= means[best] + error).max())
-        self.alpha_1se_ = float(found.alphas[within])
+        best = int(np.argmin(losses.mean(axis=1)))
+        within = sparsest_within(losses, best)
         self._become(found, best if self.rule == "min" else within)
+        self.loss_path_, self.score_path_ = losses, scores
+        self.alpha_min_, self.alpha_1se_ = (float(found.alphas[k]) for k in (best, within))
         return self
 
 
@@ -122,7 +120,7 @@ def _fold(
 
     inside, outside = fold
     kept = None if weight is None else _check_sample_weight(weight, X)
-    found = path(
+    found = whole_path(
         clone(plain).set_params(verbose=0),
         take(X, inside),
         take(y, inside),
@@ -165,8 +163,8 @@ class _ByCriterion(_Chooses):
             raise ValueError(f"criterion must be one of {known}, got {self.criterion!r}.")
         found = self._path(self._estimator(), X, y, sample_weight)
         choice = found.select(self.criterion)
-        self.criterion_ = found.criteria[self.criterion].to_numpy()
         self._become(found, choice.index)
+        self.criterion_ = found.criteria[self.criterion].to_numpy()
         return self
 
 
@@ -178,7 +176,8 @@ def _store(model: Any, given: dict[str, Any]) -> None:
 class DeepClassifierCV(_ByFolds, DeepClassifier):
     """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
 
-    A :class:`DeepClassifier` that chooses its own strength; its other parameters and attributes are the same.
+    A :class:`DeepClassifier` that chooses its own strength. It has no ``alpha``, ``warm_start``,
+    ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
 
     Parameters
     ----------
@@ -192,7 +191,8 @@ class DeepClassifierCV(_ByFolds, DeepClassifier):
     cv : int, splitter or iterable, default=None
         Folds, as in scikit-learn: five by default, with every class in its proportion.
     rule : {"1se", "min"}, default="1se"
-        The sparsest model within one standard error of the least mean loss, or that of the least.
+        The sparsest model within one standard error of the least mean loss, or that of the least. Of one
+        fold the standard error is 0, and both rules are the same.
     n_jobs : int, default=None
         Folds that run at a time, in threads.
 
@@ -245,7 +245,8 @@ class DeepClassifierCV(_ByFolds, DeepClassifier):
 class DeepClassifierIC(_ByCriterion, DeepClassifier):
     """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
 
-    A :class:`DeepClassifier` that chooses its own strength; its other parameters and attributes are the same.
+    A :class:`DeepClassifier` that chooses its own strength. It has no ``alpha``, ``warm_start``,
+    ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
 
     Parameters
     ----------
@@ -304,7 +305,8 @@ class DeepClassifierIC(_ByCriterion, DeepClassifier):
 class DeepRegressorCV(_ByFolds, DeepRegressor):
     """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
 
-    A :class:`DeepRegressor` that chooses its own strength; its other parameters and attributes are the same.
+    A :class:`DeepRegressor` that chooses its own strength. It has no ``alpha``, ``warm_start``,
+    ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
 
     Parameters
     ----------
@@ -318,7 +320,8 @@ class DeepRegressorCV(_ByFolds, DeepRegressor):
     cv : int, splitter or iterable, default=None
         Folds, as in scikit-learn: five by default, with every class in its proportion.
     rule : {"1se", "min"}, default="1se"
-        The sparsest model within one standard error of the least mean loss, or that of the least.
+        The sparsest model within one standard error of the least mean loss, or that of the least. Of one
+        fold the standard error is 0, and both rules are the same.
     n_jobs : int, default=None
         Folds that run at a time, in threads.
 
@@ -371,7 +374,8 @@ class DeepRegressorCV(_ByFolds, DeepRegressor):
 class DeepRegressorIC(_ByCriterion, DeepRegressor):
     """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
 
-    A :class:`DeepRegressor` that chooses its own strength; its other parameters and attributes are the same.
+    A :class:`DeepRegressor` that chooses its own strength. It has no ``alpha``, ``warm_start``,
+    ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
 
     Parameters
     ----------

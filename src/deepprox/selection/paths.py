@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from deepprox.estimators._plain import need_plain
 from deepprox.runtime import precision
 from deepprox.selection.progress import along
 from deepprox.selection.walk import Walk, Walked, Way, walk
@@ -162,8 +163,8 @@ class Path:
         ----------
         rule : {"bic", "aic", "aicc", "ebic", "gcv", "validation", "1se", "loss"}, default="bic"
             The least criterion; the least validation loss; the sparsest model whose validation loss is
-            within one standard error of the least; or the least loss on the data of the fit, which is of use
-            with ``max_inputs``.
+            within one standard error of the least, which is 0 where there is one observation; or the least
+            loss on the data of the fit, which is of use with ``max_inputs``.
         max_inputs : int, default=None
             Choose among the models with at most so many inputs alive. A path may come back to more inputs
             from one strength to the next, so that the first of them need not be the best.
@@ -221,8 +222,7 @@ class Path:
         best = _least(means, allowed, rule)
         if rule == "validation":
             return best
-        error = losses[best].std(ddof=1) / np.sqrt(losses.shape[1])
-        return int(np.flatnonzero(allowed & (means <= means[best] + error)).max())
+        return sparsest_within(losses, best, allowed)
 
     def plot(self, criterion: str = "bic") -> Any:
         """Draw the path: norms of the inputs, non-zeros, criteria and scores against the strength.
@@ -246,8 +246,27 @@ def _least(values: np.ndarray, allowed: np.ndarray, rule: str) -> int:
     """The number of the least value that is allowed, and a number."""
     values = np.where(allowed, values, np.nan)
     if np.isnan(values).all():
-        raise ValueError(f"The {rule} is defined at no model with so few inputs: choose by 'loss'.")
+        raise ValueError(
+            f"The {rule} is defined at none of the {len(values)} models: frame() has the status of each."
+            if allowed.all()
+            else f"The {rule} is defined at no model with so few inputs: raise max_inputs, or take 'loss'."
+        )
     return int(np.nanargmin(values))
+
+
+def sparsest_within(losses: np.ndarray, best: int, allowed: Any = True) -> int:
+    """The strongest of the models (rows) whose mean loss is within one standard error of the best one's."""
+    means, n = losses.mean(axis=1), losses.shape[1]
+    error = losses[best].std(ddof=1) / np.sqrt(n) if n > 1 else 0.0
+    return int(np.flatnonzero(allowed & (means <= means[best] + error)).max())
+
+
+def whole_path(*args: Any, **settings: Any) -> Path:
+    """A path that Ctrl-C ends: no choice is made among some of its models."""
+    found = path(*args, **settings)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    return found
 
 
 def path(
@@ -282,7 +301,7 @@ def path(
     validation : tuple (X, y), default=None
         Data to score every model on.
     eps : float, default=1e-3
-        The weakest strength as a share of the strongest, where ``alphas`` is a count.
+        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
     spacing : {"geometric", "inputs"}, default="geometric"
         Where a count of strengths is put: in equal ratios, or where inputs leave, so that few numbers of
         inputs are passed over. "inputs" stops early when there is a model for every number.
@@ -306,6 +325,7 @@ def path(
         Interrupted by Ctrl-C, it holds what is done. With ``checkpoint`` every solution is kept in that
         folder, and with ``resume`` a path goes on after those that it has there.
     """
+    need_plain(estimator, "path")
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be 'up' or 'both', got {direction!r}.")
     if spacing not in SPACINGS:
@@ -332,13 +352,13 @@ def path(
 
 
 def strengths(alphas: Any) -> Any:
-    """A count of strengths, or the strengths themselves in growing order."""
+    """A count of strengths, or the strengths themselves, each once and in growing order."""
     if isinstance(alphas, Integral) and not isinstance(alphas, bool):
         if alphas < 2:
             raise ValueError(f"A path needs at least 2 strengths, got alphas={alphas!r}.")
         return int(alphas)
     try:
-        values = np.sort(np.asarray(alphas, float).ravel())
+        values = np.unique(np.asarray(alphas, float))
     except (TypeError, ValueError):
         values = np.zeros(0)
     if not values.size or not np.all(np.isfinite(values) & (values > 0)):

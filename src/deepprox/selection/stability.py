@@ -17,7 +17,11 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import _num_samples
 
-from deepprox.selection.paths import path, strengths
+from deepprox.estimators._plain import need_plain
+from deepprox.estimators._resolve import resolve_network
+from deepprox.runtime import precision
+from deepprox.selection.paths import strengths, whole_path
+from deepprox.selection.strength import by_name
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def stability_selection(
     stability : Stability
         ``frequencies``, ``selected``, ``expected_errors``, ``frame()`` and ``plot()``.
     """
+    need_plain(estimator, "stability_selection")
     if not isinstance(n_pairs, Integral) or n_pairs < 1:
         raise ValueError(f"n_pairs must be a whole number of at least 1, got {n_pairs!r}.")
     if not 0.5 < threshold <= 1:
@@ -130,9 +135,9 @@ def stability_selection(
     run = Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
     alive = np.array(run(delayed(_alive)(estimator, X, y, grid, half) for half in halves))
     model = clone(estimator)
-    model._read(X, y, None)
+    n_out = model._read(X, y, None)[1].shape[1]
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
-    used = np.array([float(estimator.alpha)]) if grid is None else grid
+    used = np.array([_strength(model, n_out)]) if grid is None else grid
     kept = float(alive.any(axis=1).sum(axis=1).mean())
     return Stability(used, alive.mean(axis=0), tuple(map(str, names)), len(halves), kept, float(threshold))
 
@@ -147,4 +152,15 @@ def _alive(estimator: Any, X: Any, y: Any, alphas: np.ndarray | None, half: np.n
     model = clone(estimator).set_params(verbose=0)
     if alphas is None:
         return model.fit(X_half, y_half).selected_features_[None, :]
-    return path(model, X_half, y_half, alphas).inputs
+    return whole_path(model, X_half, y_half, alphas).inputs
+
+
+def _strength(model: Any, n_out: int) -> float:
+    """The largest strength among the penalties that a path would vary; 0 where they have none."""
+    settings = model.get_params(deep=False)
+    with precision(np.float64):
+        blocks = resolve_network(settings, model.n_features_in_, n_out, np.dtype(float)).blocks
+    given = model.penalty if isinstance(model.penalty, tuple | list) else [model.penalty] * len(blocks)
+    strengths = [(by_name(one), getattr(block.penalty, "alpha", 0.0)) for one, block in zip(given, blocks)]
+    named = any(name for name, _ in strengths)
+    return max(float(np.max(alpha)) for name, alpha in strengths if name == named)

@@ -26,12 +26,12 @@ class Strength(NamedTuple):
         """What varies in an estimator's penalties."""
         given = estimator.penalty
         params = estimator.get_params(deep=False)
-        network = resolve_network(params | {"alpha": 1.0} if _by_name(given) else params, n_in, n_out, dtype)
+        network = resolve_network(params | {"alpha": 1.0} if by_name(given) else params, n_in, n_out, dtype)
         each = given if isinstance(given, tuple | list) else [given] * len(network.blocks)
-        named = any(_by_name(one) for one in each)
+        named = any(by_name(one) for one in each)
         strengths = [getattr(block.penalty, "alpha", None) for block in network.blocks]
         units = [
-            np.asarray(alpha) if alpha is not None and _by_name(one) == named else None
+            np.asarray(alpha) if alpha is not None and by_name(one) == named else None
             for alpha, one in zip(strengths, each, strict=True)
         ]
         largest = max((float(np.max(unit)) for unit in units if unit is not None), default=0.0)
@@ -58,9 +58,10 @@ class Strength(NamedTuple):
         return {"penalty": penalties if isinstance(estimator.penalty, tuple | list) else penalties[0]}
 
 
-def _by_name(penalty: Any) -> bool:
+def by_name(penalty: Any) -> bool:
+    """Whether a penalty is given by its name, or some of several are."""
     if isinstance(penalty, tuple | list):
-        return any(_by_name(one) for one in penalty)
+        return any(by_name(one) for one in penalty)
     return penalty is None or isinstance(penalty, str)
 
 

@@ -16,7 +16,7 @@ from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.joining.finish import look
 from deepprox.joining.kinks import no_slopes
-from deepprox.joining.live import live_widths
+from deepprox.joining.live import live_part, live_widths
 from deepprox.problem import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
@@ -85,19 +85,19 @@ class Walk:
     def ahead(self, alpha: float, before: "list[Stage]") -> Weights:
         """Weights to start from: a polynomial in ``log alpha`` through the last solutions.
 
-        Through one, two and more of them while the objective falls; through more than two where they have the
-        same zeros, since a path is smooth only there.
+        Through two, or more where they have the same zeros, since a path is smooth only there; through fewer
+        while that lowers the objective.
         """
         last = before[: -1 - POINTS : -1]
         zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
+        same = [*((one == zeros[0]).all() for one in zeros), False].index(False)
         W, lowest = last[0].found.W, np.inf
         with precision(self.dtype):
-            problem = self.posed(alpha).problem
-            for m in range(1, len(last) + 1):
-                if m > 2 and any((one != zeros[0]).any() for one in zeros[1:m]):
-                    break
+            part = live_part(self.posed(alpha).problem, last[0].found.live, self.widths)
+            none = no_slopes(part.problem)
+            for m in range(max(same, min(2, len(last))), 0, -1):
                 trial = continued(alpha, last[:m])
-                objective = float(look(problem, trial, no_slopes(problem), 1.0).objective)
+                objective = float(look(part.problem, part.take(trial), none, 1.0).objective)
                 if not objective < lowest:
                     break
                 W, lowest = trial, objective

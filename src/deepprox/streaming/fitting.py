@@ -23,9 +23,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from deepprox.diary import Stages
-from deepprox.estimators import DeepClassifier, DeepRegressor, _resolve
+from deepprox.estimators import _resolve
 from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
+from deepprox.estimators._plain import become, need_plain
 from deepprox.estimators._standardize import Scale
 from deepprox.estimators._watch import _Silence, watching
 from deepprox.joining.quasi_newton import Memory
@@ -75,8 +76,7 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
         they are needed again, as for ``degrees_of_freedom``. With ``checkpoint`` it writes where it is after
         steps over all rows; with ``resume`` it reads the rows again and goes on from there.
     """
-    if not isinstance(model, DeepClassifier | DeepRegressor):
-        raise TypeError(f"model must be a DeepClassifier or a DeepRegressor, got {type(model).__name__}.")
+    need_plain(model, "fit_stream")
     for name, wanted in (("devices", None), ("warm_start", False), ("join", True)):
         if getattr(model, name) != wanted:
             raise ValueError(f"A streamed fit needs {name}={wanted}, got {getattr(model, name)!r}.")
@@ -212,8 +212,7 @@ def solve_stream(
     passes, sampled = Passes(chunks, n, stages), start.posed.problem
     problem = Problem(sampled.network, sampled.loss, *next(iter(chunks())), passes)
     posed = Posed(problem, scale, None, n)
-    settings = model.get_params(deep=False)
-    model.__dict__.update({name: value for name, value in vars(start.model).items() if name not in settings})
+    become(model, start.model)
     model._keep(model._solve(posed, watch, W=W, memory=memory, stages=stages), posed)
     del model._seen  # it would be the first chunk alone
     model.n_passes_ = passes.passes

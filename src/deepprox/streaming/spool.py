@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from deepprox.estimators._standardize import Moments
 from deepprox.streaming.sources import Batch, Source
+
+MIXED = "The labels are texts in some rows and numbers in others: make them texts in all rows."
 
 
 class Sample:
@@ -43,11 +46,23 @@ class Labels:
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
 
-    def code(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of labels, as a column, and the first rows of those that are new."""
-        found, first, places = np.unique(y, return_index=True, return_inverse=True)
+    def code(self, y: np.ndarray, before: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of labels, as a column, and the first rows of those that are new.
+
+        ``before`` is how many rows came before these.
+        """
+        missing = ~np.isfinite(y) if y.dtype.kind == "f" else pd.isna(y)
+        if missing.any():
+            row = before + np.argmax(missing)
+            raise ValueError(f"The response is missing or infinite in row {row}: fill or drop such rows.")
+        try:
+            found, first, places = np.unique(y, return_index=True, return_inverse=True)
+        except TypeError:
+            raise ValueError(MIXED) from None
         new = first[[label not in self.numbers for label in found.tolist()]]
         numbers = [self.numbers.setdefault(label, len(self.numbers)) for label in found.tolist()]
+        if len({isinstance(label, str) for label in self.numbers}) > 1:
+            raise ValueError(MIXED)
         return np.asarray(numbers, float)[places][:, None], new
 
     @property
@@ -108,7 +123,7 @@ def spool(
     with (folder / "X").open("wb") as X, (folder / "y").open("wb") as y, (folder / "weight").open("wb") as w:
         for batch in source.batches(rows):
             before = 0 if moments is None else moments.n
-            raw, new = (batch.y, np.zeros(0, int)) if labels is None else labels.code(batch.y)
+            raw, new = (batch.y, np.zeros(0, int)) if labels is None else labels.code(batch.y, before)
             inputs, response, weight = checked(batch._replace(y=raw), source.names, before)
             if moments is None:
                 moments, widths = Moments.none(inputs.shape[1]), (inputs.shape[1], response.shape[1], 1)

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from deepprox.tables.kinds import as_text, first_missing, is_text, refuse_strange
+from deepprox.tables.kinds import as_text, first_missing, is_text, leaving_out, refuse_strange
 
 MISSING_CHOICES, UNKNOWN_CHOICES = ("error", "mean"), ("error", "ignore")
 MISSING = "(missing)"  # the level of a factor where it has no value
@@ -83,9 +83,7 @@ class Columns(TransformerMixin, BaseEstimator):
         if column.name not in self.factors:
             refuse_strange(column)
             if column.isna().all():
-                raise ValueError(
-                    f"Column {column.name!r} is empty: leave it out with --drop {column.name!r}."
-                )
+                raise ValueError(f"Column {column.name!r} is empty: {leaving_out(column.name)}.")
             if not is_text(column):
                 return None, float(np.nanmean(_numbers(column)))
         levels = sorted({as_text(value) for value in column.dropna()})
@@ -165,7 +163,8 @@ class Columns(TransformerMixin, BaseEstimator):
         if unknown and self.unknown == "error":
             raise ValueError(
                 f"Column {column.name!r} has the level {unknown[0]!r}, which the fit did not see (it saw "
-                f"{_listed(levels)}): choose --unknown ignore to read it as none of these."
+                f"{_listed(levels)}): read it as none of these with unknown='ignore', on the command line "
+                f"--unknown ignore."
             )
         return np.array(texts)[:, None] == np.array(levels)[None, :]
 
@@ -175,7 +174,7 @@ class Columns(TransformerMixin, BaseEstimator):
             rows = np.flatnonzero(column.isna())
             raise ValueError(
                 f"Column {column.name!r} has {len(rows)} missing value{_s(rows)}, the first in row {row}: "
-                f"fill what is missing, or choose what to do with --missing."
+                f"fill what is missing, or choose missing='mean', on the command line --missing."
             )
 
 

@@ -41,12 +41,17 @@ def first_missing(column: Any) -> int | None:
     return int(missing[0]) + 1 if missing.size else None
 
 
+def leaving_out(name: str) -> str:
+    """How to do without a column, in Python and on the command line."""
+    return f"leave it out with table.drop(columns={name!r}), on the command line --drop {name!r}"
+
+
 def refuse_strange(column: Any) -> None:
     """One sentence about a column that cannot be an input: dates, identifiers, nested values."""
     import pandas as pd
 
     name, values = column.name, column.dropna()
-    leave_out = f"leave it out with --drop {name!r}"
+    leave_out = leaving_out(name)
     if pd.api.types.is_datetime64_any_dtype(column) or isinstance(column.dtype, pd.PeriodDtype):
         raise ValueError(_dated(name, values, leave_out))
     if pd.api.types.is_timedelta64_dtype(column) or pd.api.types.is_complex_dtype(column):

@@ -1,0 +1,28 @@
+"""The plain estimators inside others: where only they will do, and how another one becomes one of them."""
+
+from typing import Any
+
+from deepprox.estimators._base import DeepBase, fits_alone
+from deepprox.saving.tree import PASSING
+
+OF_SOME_FITS = ("_seen", "_stream")  # facts without a trailing underscore that not every fit leaves
+
+
+def need_plain(estimator: Any, who: str) -> None:
+    """TypeError unless it is an estimator that fits one strength by itself."""
+    if not isinstance(estimator, DeepBase) or not fits_alone(estimator):
+        kind = type(estimator)
+        raise TypeError(
+            f"{who} takes a deepprox.DeepClassifier or a deepprox.DeepRegressor, which fit one strength by "
+            f"themselves, and not a {kind.__module__}.{kind.__qualname__}: give one of them with the same "
+            f"settings."
+        )
+
+
+def become(model: Any, fitted: Any) -> None:
+    """Take over all that another estimator learnt, and forget what an earlier fit learnt."""
+    for name in [*vars(model)]:
+        if name.endswith("_") or name in OF_SOME_FITS:
+            del vars(model)[name]
+    given, facts = fitted.get_params(deep=False), vars(fitted)
+    vars(model).update({k: v for k, v in facts.items() if k not in given and not k.startswith(PASSING)})
