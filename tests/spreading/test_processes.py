@@ -36,7 +36,7 @@ def table(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("ends", "code"),
-    [("1 / 0", FAILED), ("raise SystemExit(7)", 7), ("raise SystemExit('no')", FAILED), ("pass", 0)],
+    [("1 / 0", FAILED), ("raise SystemExit(7)", 7), ("raise SystemExit(0)", 0)],
 )
 def test_an_exception_ends_the_process_past_what_would_wait(ends, code):
     """Whatever is registered to run at the end, as the barrier of JAX is, does not run."""

@@ -77,12 +77,14 @@ def test_blocks_share_the_rate():
     blocks = Dense(3, link=Tanh(), penalty=L1(0.0)), Dense(1, penalty=L1(0.0))
     problem = replace(lasso(), network=Network(blocks))
     W = RNG.normal(size=(3, 9)), RNG.normal(size=(1, 4))
+    rows = np.asarray(jax.random.randint(jax.random.key(0), (batches.STEPS, 32), 0, 200))
+    step = jax.jit(batches.step)
     with precision(np.float64):
         after, _ = batches.chunk(problem, batches.start(W), np.int32(0), np.int32(200), 32, False, "highest")
-        alone, rows = batches.start(W), jax.random.randint(jax.random.key(0), (batches.STEPS, 32), 0, 200)
+        alone = batches.start(W)
         for k, drawn in enumerate(rows):
             some = replace(problem, X=X[drawn], y=Y[drawn], weight=np.full(32, 1 / 32))
-            alone, _ = batches.step(batches.single(some), alone, np.float32(k + 1), batches.RATE / 2)
+            alone, _ = step(batches.single(some), alone, np.float32(k + 1), np.float32(batches.RATE / 2))
     for a, b in zip(after.W, alone.W, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
 
