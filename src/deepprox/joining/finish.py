@@ -453,8 +453,9 @@ def search(
                 found = W_next, slopes, after, int(held.sum())
                 if damping > least:
                     found = further(problem, w, found, model.side, free, step)
-                # what made this model convex the next will say for itself
-                return found, damping / 100 if refused and damping > 100 * least else 0.0
+                # what made this model convex the next will say for itself, unless its trials are journeys
+                kept = refused or not problem.allsum.in_memory
+                return found, damping / 100 if kept and damping > 100 * least else 0.0
         damping = max(10 * damping, least)
     return None, damping
 
