@@ -6,7 +6,7 @@
 
 Needs jax, torch and scikit-learn. Parts run in processes with a share of the time each, and write a line of
 JSON for everything that they find, so that nothing is lost when time is up. ``--nets`` says which
-networks, of which each wants five minutes. What is compared is started three times, and means are told.
+networks, of which each wants six minutes. What is compared is started three times, and means are told.
 ``--tiny`` is the same with small networks on few images, for a machine without a card.
 """
 

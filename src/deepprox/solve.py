@@ -122,11 +122,6 @@ def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     return [tuple(w.astype(y.dtype) for w in W) for W in starts]
 
 
-def level(problem: Problem, W: Weights) -> float:
-    """The objective at some weights."""
-    return float(look(problem, W, no_slopes(problem), 1.0).objective)
-
-
 def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
     """The weights, brought to where the penalty is finite: it may be a constraint."""
     V: Any = W
@@ -154,7 +149,9 @@ def solve(
     # from a solution on these data all is finite that any penalty with its kinks at zero allows
     known = options.warm and memory is not None and problem.network.smooth
     # where rows are many, a look at all of them costs more than one at every penalty
-    if not known and (options.batch or not np.isfinite(level(problem, starts[0]))):
+    if not known and (
+        options.batch or not np.isfinite(look(problem, starts[0], no_slopes(problem), 1.0).objective)
+    ):
         starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
     if options.join:
         # many starts look for the way in single precision; the best of them goes it in full
