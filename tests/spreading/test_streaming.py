@@ -196,6 +196,12 @@ def test_classes_that_come_late():
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-4)
 
 
+def test_a_plain_fit_forgets_the_passes():
+    model = fit_stream(DeepRegressor((), alpha=0.1), X, Y)
+    assert model.n_passes_ > 0
+    assert vars(model.fit(X, Y)).keys() == vars(DeepRegressor((), alpha=0.1).fit(X, Y)).keys()
+
+
 def test_moments_are_those_of_all_rows():
     moments = Moments.none(3)
     for some in np.array_split(np.arange(N), 7):

@@ -34,6 +34,7 @@ from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelih
 from deepprox.statistics.degrees_of_freedom import DegreesOfFreedom, degrees_of_freedom, uncertified
 
 PREDICT_ROWS = 2**15  # rows of one prediction: hidden layers of more are never held at once
+OF_SOME_FITS = ("_seen", "_stream", "n_passes_")  # facts that not every fit leaves
 
 
 @partial(jax.jit, static_argnames="as_mean")
@@ -275,7 +276,7 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         self._network, self._loss = jax.tree.map(np.asarray, (problem.network, problem.loss))
         self._history = found.history
         self._n = posed.n
-        for old in ("_seen", "_stream"):
+        for old in OF_SOME_FITS:
             self.__dict__.pop(old, None)
         if problem.allsum.world == 1:  # else it would be a part of the data
             self._seen = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight))

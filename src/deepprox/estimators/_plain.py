@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from deepprox.estimators._base import DeepBase, fits_alone
+from deepprox.estimators._base import OF_SOME_FITS, DeepBase, fits_alone
 from deepprox.saving.tree import PASSING
-
-OF_SOME_FITS = ("_seen", "_stream")  # facts without a trailing underscore that not every fit leaves
 
 
 def need_plain(estimator: Any, who: str) -> None:
