@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import deepprox
-from deepprox import DeepClassifier, DeepRegressor, penalties
+from deepprox import DeepClassifier, DeepRegressor, losses, penalties
 from deepprox.selection.walk import Walk
 
 
@@ -65,6 +65,14 @@ def test_what_cannot_be_compared_is_refused(data):
         deepprox.compare([DeepRegressor(())], X, y)
     with pytest.raises(ValueError, match=r"have Huber and Squared: give all the same loss, or .*score"):
         deepprox.compare([DeepRegressor(()), DeepRegressor((), loss="huber")], X, y)
+
+
+def test_losses_are_refused_before_any_fit(data, monkeypatch):
+    monkeypatch.setattr(DeepRegressor, "fit", lambda *args, **kwargs: pytest.fail("a model was fitted"))
+    with pytest.raises(ValueError, match="have Poisson and Squared"):
+        deepprox.compare([DeepRegressor(()), DeepRegressor((), loss=losses.Poisson())], *data)
+    with pytest.raises(ValueError, match="Huber is none"):
+        deepprox.compare([DeepRegressor((), loss="huber")] * 2, *data)
 
 
 def test_stable_inputs_are_found(data, tmp_path):

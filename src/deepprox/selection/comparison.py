@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from deepprox.estimators._resolve import peek_loss
 from deepprox.posterior.laplace import laplace
 from deepprox.report.summary import architecture
 from deepprox.report.table import Report, Table
 from deepprox.runtime import precision
 from deepprox.selection.paths import CRITERIA
 from deepprox.selection.progress import counting
+from deepprox.statistics.criteria import need_likelihood
 
 MEASURES = (*CRITERIA, "evidence")
 COLUMNS = {  # of the printed table; the frame has more
@@ -185,21 +187,30 @@ def compare(
     each = list(given.values()) if given is not None else list(estimators)
     if len(each) < 2:
         raise ValueError(f"A comparison needs at least 2 estimators, got {len(each)}.")
+    _check_losses(each)
     fitted = [
         clone(model).fit(X, y, sample_weight=sample_weight) for model in counting(each, "models", verbose)
     ]
-    kinds = sorted({type(model._loss).__name__ for model in fitted})
-    if len(kinds) > 1:
-        raise ValueError(
-            f"Criteria compare models with the same loss, and these have {' and '.join(kinds)}: give all the "
-            f"same loss, or compare what folds leave out with sklearn.model_selection.cross_val_score."
-        )
     names = tuple(map(str, given)) if given is not None else _names(fitted)
     if sigma is None and fitted[0]._loss.free_scale:
         known = [model.sure().sigma for model in fitted if not model.criteria().message]
         sigma = min(known, default=None)
     evidence = [_evidence(model, sigma) for model in fitted]
     return Comparison(names, tuple(fitted), *zip(*evidence, strict=True))
+
+
+def _check_losses(models: list[Any]) -> None:
+    """ValueError unless all have one loss, which is a likelihood; what no loss is, a fit will say."""
+    losses = [peek_loss(model.loss, model._losses) for model in models]
+    known = {type(loss).__name__: loss for loss in losses if loss is not None}
+    if len(known) > 1:
+        kinds = " and ".join(sorted(known))
+        raise ValueError(
+            f"Criteria compare models with the same loss, and these have {kinds}: give all the same loss, or "
+            f"compare what folds leave out with sklearn.model_selection.cross_val_score."
+        )
+    for name, loss in known.items():
+        need_likelihood(name, loss.likelihood)
 
 
 def _names(models: list[Any]) -> tuple[str, ...]:

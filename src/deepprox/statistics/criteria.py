@@ -71,11 +71,16 @@ class Likelihood:
 
     def need(self) -> None:
         """Complain where there is no likelihood."""
-        if not self.proper:
-            raise ValueError(
-                f"Information criteria need a likelihood, and {self.loss_name} is none: compare such fits by "
-                f"cross-validation."
-            )
+        need_likelihood(self.loss_name, self.proper)
+
+
+def need_likelihood(loss_name: str, proper: bool) -> None:
+    """ValueError unless the loss is minus a log-likelihood."""
+    if not proper:
+        raise ValueError(
+            f"Information criteria need a likelihood, and {loss_name} is none: compare such fits by "
+            f"cross-validation."
+        )
 
 
 @jax.jit
