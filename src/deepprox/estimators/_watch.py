@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from deepprox.report.bar import bar
+
 Row = dict[str, Any]
 
 try:
@@ -46,33 +48,13 @@ def watching(estimator: Any, context: Any, verbose: int, max_iter: int) -> Itera
     if not verbose:
         yield tell
         return
-    with _bar(max_iter) as show:
+    with bar("compiling or loading the program", max_iter, width=10) as moved:
 
         def both(row: Row) -> None:
-            show(row)
+            moved(completed=min(row["iteration"], max_iter), description=describe(row))
             tell(row)
 
         yield both
-
-
-@contextmanager
-def _bar(max_iter: int) -> Iterator[Callable[[Row], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = [
-        BarColumn(bar_width=10),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("compiling or loading the program", total=max_iter)
-
-        def show(row: Row) -> None:
-            progress.update(task, completed=min(row["iteration"], max_iter), description=describe(row))
-
-        yield show
 
 
 def describe(row: Row) -> str:

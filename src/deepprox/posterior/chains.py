@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+
+from deepprox.report.bar import bar
 
 CHUNK = 50  # draws of every chain that one call of a compiled program makes
 
@@ -51,14 +53,5 @@ def _bar(total: int, verbose: int) -> Iterator[Callable[[int, str], None]]:
     if not verbose:
         yield lambda done, words: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns: list[Any] = [
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.description}"),
-        TimeElapsedColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("compiling or loading the program", total=total)
-        yield lambda done, words: progress.update(task, completed=done, description=words)
+    with bar("compiling or loading the program", total) as moved:
+        yield lambda done, words: moved(completed=done, description=words)

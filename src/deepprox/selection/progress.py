@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from deepprox.report.bar import bar
+
 
 @contextmanager
 def along(name: str, verbose: Any) -> Iterator[Callable[..., None] | None]:
@@ -11,22 +13,12 @@ def along(name: str, verbose: Any) -> Iterator[Callable[..., None] | None]:
     if not verbose:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = [
-        TextColumn(name),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.description}"),
-        TimeElapsedColumn(),
-    ]
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("looking for the empty network", total=None)
+    with bar("looking for the empty network", None, name) as moved:
 
         def told(done: int, total: int, alpha: float, found: Any) -> None:
             inputs = int(found.live.inputs.sum())
             words = f"alpha {alpha:.3g}, {sum(found.n_nonzero)} non-zero, {inputs} inputs"
-            progress.update(task, completed=done, total=total, description=words)
+            moved(completed=done, total=total, description=words)
 
         yield told
 
