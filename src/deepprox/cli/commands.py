@@ -8,6 +8,7 @@ import click
 
 from deepprox.cli import options as shared
 from deepprox.cli.voice import WRONG, Voice, plain
+from deepprox.statistics.names import CRITERIA
 
 
 class Commands(click.Group):
@@ -133,7 +134,7 @@ def select(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> No
 @shared.solver
 @click.option(
     "--by",
-    type=click.Choice(["bic", "aic", "aicc", "ebic", "gcv", "evidence"]),
+    type=click.Choice([*CRITERIA, "evidence"]),
     default="bic",
     show_default=True,
     help="What tells the best.",

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from deepprox.statistics.names import CRITERIA
+
 Command = Callable[..., Any]
 
 
@@ -126,7 +128,7 @@ choice = _stack(
     click.option("--alphas", default=50, show_default=True, help="How many strengths a path has."),
     click.option(
         "--criterion",
-        type=click.Choice(["bic", "aic", "aicc", "ebic", "gcv", "1se", "min"]),
+        type=click.Choice([*CRITERIA, "1se", "min"]),
         help="What chooses on a path; by default BIC, or 1se where the loss is no likelihood. The last two "
         "look at what five folds leave out.",
     ),

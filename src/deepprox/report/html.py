@@ -18,18 +18,11 @@ from deepprox.report.page import Card, Section, bars, facts, figure, heat, page,
 from deepprox.report.paths import path_section
 from deepprox.report.summary import architecture, name_of, summarize
 from deepprox.report.table import Table
+from deepprox.statistics.names import CRITERIA
 
 MOST_INPUTS = 40
 MOST_CLASSES = 30  # of a confusion matrix that is drawn whole
 MOST_RESPONSES = 4  # columns of a response that get pictures of their own
-CRITERIA = {
-    "log_likelihood": "log-likelihood",
-    "aic": "AIC",
-    "aicc": "AICc",
-    "bic": "BIC",
-    "ebic": "EBIC",
-    "gcv": "GCV",
-}
 LIBRARIES = ("deepprox", "jax", "jaxlib", "numpy", "scipy", "scikit-learn", "pandas")
 
 
@@ -211,7 +204,8 @@ def _statistics(model: Any) -> str:
     rows = [("degrees of freedom", str(df))]
     if df.defined and model._loss.likelihood:
         found = model.criteria()
-        rows += [(words, f"{found[name]:.6g}") for name, words in CRITERIA.items()]
+        shown = {"log_likelihood": "log-likelihood"} | CRITERIA
+        rows += [(words, f"{found[name]:.6g}") for name, words in shown.items()]
     return facts(Table(rows)) + paragraph("Of two models the lower criterion is the better one.", "soft")
 
 

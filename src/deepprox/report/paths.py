@@ -8,8 +8,7 @@ import numpy as np
 from deepprox.report import figures
 from deepprox.report.page import figure, paragraph, tables
 from deepprox.report.table import Table
-
-CRITERIA = ("bic", "aic", "aicc", "ebic", "gcv")
+from deepprox.statistics.names import CRITERIA
 
 
 def record_of_path(path: Any, unit: float = 1.0, choices: Mapping[str, int] | None = None) -> dict[str, Any]:

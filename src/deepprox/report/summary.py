@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from deepprox.report.table import Report, Table
+from deepprox.statistics.names import CRITERIA
 
 MOST_INPUTS = 20
 FEW = 1500  # live weights up to which degrees of freedom are worth the wait
@@ -65,8 +66,8 @@ def _statistics_rows(model: Any) -> list[tuple[str, str]]:
     if not df.defined or not model._loss.likelihood:
         return [(name, str(df))] if model._loss.likelihood else [(name, str(df)), none]
     found = model.criteria()
-    names = {"AIC": found.aic, "AICc": found.aicc, "BIC": found.bic, "EBIC": found.ebic, "GCV": found.gcv}
-    return [(name, str(df)), ("criteria", ", ".join(f"{k} {value:.6g}" for k, value in names.items()))]
+    words = ", ".join(f"{written} {found[one]:.6g}" for one, written in CRITERIA.items())
+    return [(name, str(df)), ("criteria", words)]
 
 
 def _bias_note(model: Any) -> str:

@@ -13,9 +13,9 @@ from deepprox.posterior.laplace import laplace
 from deepprox.report.summary import architecture
 from deepprox.report.table import Report, Table
 from deepprox.runtime import precision
-from deepprox.selection.paths import CRITERIA
 from deepprox.selection.progress import counting
 from deepprox.statistics.criteria import need_likelihood
+from deepprox.statistics.names import CRITERIA
 
 MEASURES = (*CRITERIA, "evidence")
 COLUMNS = {  # of the printed table; the frame has more

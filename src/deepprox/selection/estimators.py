@@ -14,8 +14,9 @@ from sklearn.utils.validation import _check_sample_weight
 
 from deepprox.estimators import DeepClassifier, DeepRegressor
 from deepprox.estimators._plain import become
-from deepprox.selection.paths import CRITERIA, Path, sparsest_within, whole_path
+from deepprox.selection.paths import Path, sparsest_within, whole_path
 from deepprox.selection.progress import along
+from deepprox.statistics.names import CRITERIA
 
 RULES = ("min", "1se")
 
