@@ -23,7 +23,7 @@ from deepprox.tables import Columns
 def _vocabulary() -> Iterator[type]:
     for module in (links, losses, penalties, activities):
         for _, cls in inspect.getmembers(module, inspect.isclass):
-            if cls.__module__ == module.__name__ and is_dataclass(cls):
+            if cls.__module__.startswith(module.__name__) and is_dataclass(cls):
                 yield cls
 
 

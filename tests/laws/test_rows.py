@@ -1,6 +1,8 @@
 """A class of the vocabulary without a row, or without its formula, is a failing test."""
 
 import inspect
+import pkgutil
+from importlib import import_module
 
 import pytest
 
@@ -31,3 +33,10 @@ def test_every_class_has_a_row(cls, instances):
 def test_first_docstring_line_is_the_mathematics(cls, instances):
     first = cls.__doc__.splitlines()[0]
     assert first.startswith("``") and first.count("``") >= 2, f"{cls.__name__}: start with ``its formula``"
+
+
+@pytest.mark.parametrize("folder, contract", [(losses, losses.Loss), (penalties, penalties.Penalty)])
+def test_every_class_of_a_folder_is_named_by_it(folder, contract):
+    files = [info.name for info in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}.")]
+    found = {c.__name__ for file in files for c in classes(import_module(file), contract)}
+    assert len(found) >= 10 and found <= {*folder.__all__}

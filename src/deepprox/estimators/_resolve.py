@@ -383,9 +383,9 @@ def _lookup(value: Any, known: Mapping[str, Callable[[], Any]], contract: type, 
     if isinstance(value, contract):
         return value
     hint = f"; write {value.__name__}()" if isinstance(value, type) and issubclass(value, contract) else ""
+    home = ".".join(contract.__module__.split(".")[:2])  # where users import it from
     raise TypeError(
-        f"{noun} must be a name ({names}) or an instance of {contract.__module__}.{contract.__name__}, "
-        f"got {value!r}{hint}."
+        f"{noun} must be a name ({names}) or an instance of {home}.{contract.__name__}, got {value!r}{hint}."
     )
 
 
@@ -418,7 +418,7 @@ def _rehearse(
 
 def _fits_every_shape(word: Any, leaves: list[Any]) -> bool:
     """Whether it is one of our own words, with single numbers and nothing else to it."""
-    if type(word).__module__ not in ("deepprox.links", "deepprox.losses", "deepprox.penalties"):
+    if not type(word).__module__.startswith(("deepprox.links", "deepprox.losses", "deepprox.penalties")):
         return False
     return not any(np.ndim(leaf) for leaf in leaves) and not any(f.metadata for f in fields(word))
 

@@ -1,0 +1,72 @@
+"""Constraints: penalties that are 0 where weights may be, and infinite elsewhere."""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from deepprox.penalties.contract import Number, Penalty, need
+from deepprox.struct import struct
+
+
+@struct
+class NonNegative(Penalty):
+    """``0`` where every ``w_j >= 0``, infinite elsewhere: weights that only add."""
+
+    convex: ClassVar[bool] = True
+
+    def value(self, w: Array) -> Array:
+        return _unless((w >= 0).all(), w.dtype)
+
+    def prox(self, v: Array, step: Number) -> Array:
+        return jnp.maximum(v, 0.0)
+
+
+@struct
+class Box(Penalty):
+    """``0`` where every ``low <= w_j <= high``, infinite elsewhere; ``low <= 0 <= high``."""
+
+    low: Number = -1.0
+    high: Number = 1.0
+    smooth: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Zero weights are in the box."""
+        need("low <= 0 <= high", self, (np.asarray(self.low) <= 0) & (np.asarray(self.high) >= 0))
+
+    def value(self, w: Array) -> Array:
+        return _unless(((w >= self.low) & (w <= self.high)).all(), w.dtype)
+
+    def prox(self, v: Array, step: Number) -> Array:
+        return jnp.clip(v, self.low, self.high)
+
+
+@struct
+class Mask(Penalty):
+    """``0`` where ``w_j = 0`` for every ``j`` not in ``mask``, infinite elsewhere: given zeros.
+
+    ``mask`` has the shape of the weights, true (not 0) where a weight is free.
+    """
+
+    mask: Any
+    any_shape: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
+
+    def _free(self, w: Array) -> Array:
+        free = jnp.asarray(self.mask) != 0
+        if free.shape != w.shape:
+            raise ValueError(f"mask has shape {free.shape}, but the weights have shape {w.shape}.")
+        return free
+
+    def value(self, w: Array) -> Array:
+        return _unless((self._free(w) | (w == 0)).all(), w.dtype)
+
+    def prox(self, v: Array, step: Number) -> Array:
+        return jnp.where(self._free(v), v, 0.0)
+
+
+def _unless(allowed: Array, dtype: Any) -> Array:
+    """``0`` where allowed, infinite elsewhere."""
+    return jnp.where(allowed, 0.0, jnp.inf).astype(dtype)

@@ -1,0 +1,45 @@
+"""The contract of a penalty, and what several penalties are made of."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+Number = float | Array
+
+
+class Penalty(ABC):
+    """``penalty(w)`` for an array of weights ``w``: one row a unit, one column an input."""
+
+    smooth: ClassVar[bool] = True
+    """Differentiable where no weight is zero, apart from points at which no minimiser sits."""
+
+    any_shape: ClassVar[bool] = True
+    """Fits weights of every shape; False for what was made for weights of one shape."""
+
+    convex: ClassVar[bool] = False
+    """Convex, so that a convex loss of one block has one minimum: a fit begins at zero and goes straight."""
+
+    @abstractmethod
+    def value(self, w: Array) -> Array:
+        """The penalty, a number."""
+
+    @abstractmethod
+    def prox(self, v: Array, step: Number) -> Array:
+        """``argmin_w penalty(w) + |w - v|^2 / (2 step)``, the global minimiser."""
+
+    def check(self) -> None:  # noqa: B027
+        """Raise one sentence if a parameter is out of its range; asked once, before a fit."""
+
+
+def soft_threshold(v: Array, threshold: Number) -> Array:
+    """``sign(v) max(|v| - threshold, 0)``, with exact zeros."""
+    return jnp.sign(v) * jnp.maximum(jnp.abs(v) - threshold, 0.0)
+
+
+def need(rule: str, record: Penalty, holds: Any) -> None:
+    """Say which rule a parameter breaks."""
+    if not np.all(holds):
+        raise ValueError(f"{type(record).__name__} needs {rule}, got {record!r}.")
