@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from deepprox.traces import CODE
+
 ROOT = Path(__file__).parents[1] / "src" / "deepprox"
 FILES = sorted(ROOT.rglob("*.py"))
 
@@ -72,6 +74,11 @@ def test_imports_point_down(path):
 )
 def test_core_knows_only_jax(path):
     assert not {name[0] for name in imports(path)} & FRONT_ONLY
+
+
+def test_kept_traces_depend_on_every_folder_of_the_core():
+    folders = {part_of(path) for path in FILES if part_of(path) in CORE and path.parent != ROOT}
+    assert {*CODE} == folders | {"."}
 
 
 @every_file

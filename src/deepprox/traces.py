@@ -27,7 +27,7 @@ import numpy as np
 
 from deepprox.runtime import kept_programs
 
-CODE = ".", "joining", "splitting", "spreading"  # folders of what is traced
+CODE = ".", "joining", "losses", "penalties", "splitting", "spreading"  # folders of what is traced
 DIGEST = hashlib.sha256().digest_size
 BEGAN = time.time()
 AS_EVER = "jax_disable_jit", "jax_debug_nans", "jax_debug_infs"  # settings that look at single operations
