@@ -2,7 +2,6 @@
 
 import warnings
 from abc import abstractmethod
-from dataclasses import asdict
 from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,18 +19,15 @@ from deepprox.estimators._observations import counted, dense, merge, padded
 from deepprox.estimators._partial import check_settings, learn, stream_of
 from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
+from deepprox.estimators._report import ReportMixin
 from deepprox.estimators._standardize import Moments, Scale, scale_of
+from deepprox.estimators._statistics import StatisticsMixin
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Network, Problem, Weights
-from deepprox.report.summary import summarize
-from deepprox.report.table import Report
 from deepprox.runtime import bucket, keep_programs, precision
-from deepprox.saving import save
 from deepprox.solve import Options, Solution, in_dtype, initial, solve
 from deepprox.spreading import same
-from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelihood
-from deepprox.statistics.degrees_of_freedom import DegreesOfFreedom, degrees_of_freedom, uncertified
 
 PREDICT_ROWS = 2**15  # rows of one prediction: hidden layers of more are never held at once
 OF_SOME_FITS = ("_seen", "_stream", "n_passes_")  # facts that not every fit leaves
@@ -52,7 +48,7 @@ class Posed(NamedTuple):
     n: int
 
 
-class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
+class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixin, BaseEstimator):
     """``(1/n) sum_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, minimised; the front's half of it."""
 
     _losses: ClassVar[Any]  # names of the losses that this estimator knows
@@ -313,73 +309,6 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         X, y, weight = self._seen
         return in_dtype(Problem(self._network, self._loss, X, y, weight), np.float64)
 
-    def degrees_of_freedom(self, method="auto", *, n_draws=50, random_state=None) -> DegreesOfFreedom:
-        """``sum_i d mean_i / d y_i``: how much the fit follows its data.
-
-        For the lasso it is the number of non-zero weights; for a network with l1 it is less.
-
-        Parameters
-        ----------
-        method : {"auto", "exact", "hutchinson", "perturbation", "bootstrap"}, default="auto"
-            "exact" factorises the Hessian on the live weights; "hutchinson" takes random products with its
-            inverse; "perturbation" moves the response a little and fits again; "bootstrap" draws responses
-            from the fitted model and fits again. "auto" is "exact" up to 1500 live weights, then
-            "hutchinson".
-        n_draws : int, default=50
-            Random draws of all methods but "exact".
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        df : DegreesOfFreedom
-            ``value``, ``standard_error`` of the draws, and why not where it is not defined.
-        """
-        check_is_fitted(self)
-        known = self._known.get("df", {})
-        if known and (method == "auto" or method == known["method"] == "exact"):  # draws are asked for anew
-            return DegreesOfFreedom(**known)
-        if self.solution_.certificate > self.tol and method not in ("perturbation", "bootstrap"):
-            return uncertified(self.solution_.certificate, self.tol)
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        keep_programs()
-        with precision(np.float64):
-            found = degrees_of_freedom(
-                self._problem(), self._W, self._n, method, tol=self.tol, n_draws=n_draws, rng=seed
-            )
-        if method in ("auto", "exact"):
-            self._known["df"] = asdict(found)
-            self._likelihood()  # kept with it, so that criteria outlive the data too
-        return found
-
-    def _likelihood(self) -> Likelihood:
-        if "likelihood" not in self._known:
-            keep_programs()
-            with precision(np.float64):
-                self._known["likelihood"] = asdict(likelihood(self._problem(), self._W, self._n))
-        return Likelihood(**self._known["likelihood"])
-
-    def criteria(self, sigma=None, *, gamma=0.5) -> Criteria:
-        """AIC, AICc, BIC, EBIC and GCV of the fit, for a loss that is a likelihood; lower is better.
-
-        Parameters
-        ----------
-        sigma : float, default=None
-            Standard deviation of the response, for squared loss; by default its maximum likelihood estimate.
-        gamma : float, default=0.5
-            How much EBIC charges for the choice among the inputs: 0 is BIC.
-
-        Returns
-        -------
-        criteria : Criteria
-            A record; ``dict(criteria)`` works. Numbers are nan, and ``message`` says why, where degrees of
-            freedom are not defined.
-        """
-        check_is_fitted(self)
-        fit = self._likelihood()
-        fit.need()
-        return criteria(fit, self.degrees_of_freedom(random_state=0), sigma, gamma)
-
     def _outputs(self, X: Any, as_mean: bool) -> np.ndarray:
         """``eta`` of new inputs, or its mean, in pieces of bounded size and few shapes."""
         check_is_fitted(self)
@@ -402,107 +331,6 @@ class DeepBase(PosteriorMixin, CallbackSupportMixin, BaseEstimator):
         eta = self._outputs(X, as_mean=False)
         with precision(eta.dtype):
             return np.asarray(self._loss.value(eta, np.asarray(self._code(y), eta.dtype)))
-
-    @property
-    def history_(self):
-        """One row for each iteration: phase, objective, loss, residuals, certificate, non-zeros.
-
-        In the phase "batch" an iteration is 50 steps, and its loss the mean over the rows that they drew.
-        """
-        check_is_fitted(self)
-        import pandas as pd
-
-        return pd.DataFrame(self._history)
-
-    def save(self, path) -> None:
-        """Write the fitted model to one file of data without code, read by :func:`deepprox.load`.
-
-        Parameters
-        ----------
-        path : str or path
-            The file, by custom with the ending ``.deepprox``. It is replaced in one go.
-        """
-        self.summary()  # its statistics need the data of the fit, which the file does not hold
-        save(self, path)
-
-    def to_onnx(self, dtype="float32"):
-        """The fitted network as an ONNX model: live inputs and units only, standardising included.
-
-        It reads ``X``, all columns of it, and gives ``label`` and ``probabilities`` (``decision`` for a loss
-        without them) of a classifier, ``prediction`` of a regressor. Needs the package onnx.
-
-        Parameters
-        ----------
-        dtype : {"float32", "float64"}, default="float32"
-            Precision of the model and of what it reads.
-
-        Returns
-        -------
-        model : onnx.ModelProto
-            For ``onnx.save``, or ``SerializeToString()`` for onnxruntime.
-        """
-        from deepprox.export import to_onnx
-
-        check_is_fitted(self)
-        return to_onnx(self, dtype)
-
-    def summary(self) -> Report:
-        """What was fitted and found: prints as aligned tables, shows as HTML in a notebook."""
-        check_is_fitted(self)
-        return summarize(self)
-
-    def report(self, path, X, y, *, title=None, regularization_path=None, posterior=None) -> None:
-        """Write a page about the fit: one HTML file that needs nothing else.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        X, y : array-like
-            Observations to judge the fit by, those of the fit or others.
-        title : str, default=None
-            Title of the page; the architecture otherwise.
-        regularization_path : Path, default=None
-            The path that this model was chosen from, to show it and what each rule chooses.
-        posterior : deepprox.posterior.Draws, default=None
-            What ``sample_posterior()`` drew, to show it and a predictive check.
-        """
-        from deepprox.report.html import write_report
-        from deepprox.report.paths import record_of_path
-
-        check_is_fitted(self)
-        along = None if regularization_path is None else record_of_path(regularization_path)
-        write_report(self, path, X, y, title=title, path_record=along, draws=posterior)
-
-    def draw_network(self):
-        """Draw the network that is left: live units, and the weights between them.
-
-        Returns
-        -------
-        drawing : deepprox.report.network.NetworkDrawing
-            Shown by notebooks; ``save(path)`` writes an SVG file.
-        """
-        from deepprox.report.network import NetworkDrawing
-
-        check_is_fitted(self)
-        return NetworkDrawing.from_estimator(self)
-
-    def plot_history(self, ax=None):
-        """Draw the objective and the certificate over the iterations.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw the objective alone; a new figure of two panels otherwise.
-
-        Returns
-        -------
-        display : deepprox.plotting.ConvergenceDisplay
-            The drawing, with its ``figure_`` and ``ax_``.
-        """
-        from deepprox.plotting import ConvergenceDisplay
-
-        return ConvergenceDisplay.from_estimator(self, ax=ax)
 
 
 def fits_alone(model: Any) -> bool:

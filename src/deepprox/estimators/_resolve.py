@@ -5,7 +5,6 @@ through. Everything wrong is said here, in one sentence, before JAX sees it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,6 +16,7 @@ from jax.sharding import Mesh
 from deepprox import links
 from deepprox.activities import Activity
 from deepprox.blocks import Dense
+from deepprox.estimators._words import as_arrays, rehearse
 from deepprox.links import Link
 from deepprox.losses import (
     Gamma,
@@ -132,11 +132,11 @@ def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.
     for size, link, penalty, activity in zip(sizes, (*hidden, links.Identity()), penalties, activities):
         link, penalty = as_arrays(link, dtype), as_arrays(penalty, dtype)
         weights = jax.ShapeDtypeStruct((size, width + bool(params["penalize_bias"])), dtype)
-        _rehearse(penalty, "value", penalty.value, weights, ())
+        rehearse(penalty, "value", penalty.value, weights, ())
         prox = lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype))  # noqa: E731
-        _rehearse(penalty, "prox", prox, weights, weights.shape)
+        rehearse(penalty, "prox", prox, weights, weights.shape)
         width = link.width(size)
-        _rehearse(link, "call", link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
+        rehearse(link, "call", link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
         activity = None if activity is None else as_arrays(activity, dtype)
         blocks.append(Dense(size, link, penalty, bool(params["penalize_bias"]), activity))
     return Network(tuple(blocks))
@@ -207,8 +207,8 @@ def resolve_loss(
             f"width, give a positive one, or set join=False."
         )
     eta = jax.ShapeDtypeStruct((2, Y.shape[1]), dtype)
-    _rehearse(found, "value", lambda eta: found.value(eta, eta), eta, (2,))
-    _rehearse(found, "mean", found.mean, eta, (2, Y.shape[1]))
+    rehearse(found, "value", lambda eta: found.value(eta, eta), eta, (2,))
+    rehearse(found, "mean", found.mean, eta, (2, Y.shape[1]))
     strange = Y[~np.asarray(found.takes(Y))]
     if strange.size:
         raise ValueError(
@@ -350,17 +350,6 @@ def resolve_settings(params: Mapping[str, Any]) -> None:
         raise ValueError("splits='none' and join=False leave nothing to do: keep one of the two phases.")
 
 
-def as_arrays(word: Any, dtype: np.dtype) -> Any:
-    """``word`` with its numbers as arrays of ``dtype``: a new strength then compiles nothing."""
-    leaves = jax.tree.leaves(word)
-    if len(leaves) == 1 and leaves[0] is word:
-        _register(type(word))
-        leaves = jax.tree.leaves(word)
-    if any(np.asarray(leaf).dtype.kind not in "biuf" for leaf in leaves):
-        raise TypeError(f"A field of {word!r} is not a number: mark it with deepprox.struct.static().")
-    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype), word)
-
-
 def _spread(value: Any, count: int, name: str, place: str) -> tuple[Any, ...]:
     """``value`` as one for each place."""
     if not isinstance(value, tuple | list):
@@ -387,68 +376,3 @@ def _lookup(value: Any, known: Mapping[str, Callable[[], Any]], contract: type, 
     raise TypeError(
         f"{noun} must be a name ({names}) or an instance of {home}.{contract.__name__}, got {value!r}{hint}."
     )
-
-
-_REHEARSED: set[tuple] = set()  # what went well: to run it again would take longer than a small fit
-
-
-def _rehearse(
-    word: Any, part: str, function: Callable, example: jax.ShapeDtypeStruct, wanted: tuple[int, ...]
-) -> None:
-    """Run a function of a word on shapes alone, so that a mistake in it is told by name."""
-    leaves, structure = jax.tree.flatten(word)
-    if _fits_every_shape(word, leaves):
-        return
-    known = part, structure, tuple(np.shape(leaf) for leaf in leaves), example, wanted
-    if _hashable(known) and known in _REHEARSED:
-        return
-    try:
-        shape = jax.eval_shape(function, example).shape
-    except Exception as error:
-        raise ValueError(
-            f"{word!r} cannot take an array of shape {example.shape}: {type(error).__name__}: {error}"
-        ) from error
-    if shape != wanted:
-        raise ValueError(
-            f"{word!r} returns shape {shape} for an array of shape {example.shape}, where {wanted} is needed."
-        )
-    if _hashable(known):
-        _REHEARSED.add(known)
-
-
-def _fits_every_shape(word: Any, leaves: list[Any]) -> bool:
-    """Whether it is one of our own words, with single numbers and nothing else to it."""
-    if not type(word).__module__.startswith(("deepprox.links", "deepprox.losses", "deepprox.penalties")):
-        return False
-    return not any(np.ndim(leaf) for leaf in leaves) and not any(f.metadata for f in fields(word))
-
-
-def _hashable(key: tuple) -> bool:
-    """Whether all of it can be looked up: fields of a user's class may be anything."""
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True
-
-
-def _register(cls: type) -> None:
-    """Make a plain user class a pytree: its numbers are leaves, everything else is structure."""
-
-    def flatten(word: Any) -> tuple[list[Any], tuple[Any, ...]]:
-        fields = dict(vars(word))
-        # JAX also builds words with placeholders for numbers: such a word remembers its leaves
-        names = fields.pop("_leaves", None) or tuple(k for k, v in fields.items() if _is_number(v))
-        return [fields.pop(name) for name in names], (names, tuple(fields.items()))
-
-    def unflatten(structure: tuple[Any, ...], leaves: Any) -> Any:
-        names, rest = structure
-        word: Any = object.__new__(cls)
-        vars(word).update(zip(names, leaves), _leaves=names, **dict(rest))
-        return word
-
-    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real | np.ndarray | jax.Array) and not isinstance(value, bool)

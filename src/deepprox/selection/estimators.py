@@ -1,172 +1,10 @@
 """Estimators that choose their own strength: by cross-validation, or by an information criterion."""
 
 import inspect
-import warnings
-from typing import Any, ClassVar
-
-import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
-from sklearn.utils.validation import _check_sample_weight
+from typing import Any
 
 from deepprox.estimators import DeepClassifier, DeepRegressor
-from deepprox.estimators._plain import become
-from deepprox.selection.paths import Path, sparsest_within, whole_path
-from deepprox.selection.progress import along
-from deepprox.statistics.names import CRITERIA
-
-RULES = ("min", "1se")
-
-
-class _Chooses:
-    """Fits a path of its plain estimator and becomes one of its models."""
-
-    alphas: Any
-    eps: Any
-    relax: Any
-    verbose: Any
-    _plain: ClassVar[type]
-    _own: ClassVar[tuple[str, ...]]  # parameters that the plain estimator does not have
-
-    def _estimator(self) -> Any:
-        params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return self._plain(**{name: value for name, value in params.items() if name not in self._own})
-
-    def _path(self, plain: Any, X: Any, y: Any, sample_weight: Any) -> Path:
-        settings = {"eps": self.eps, "relax": self.relax, "sample_weight": sample_weight}
-        return whole_path(plain, X, y, self.alphas, **settings)
-
-    def _become(self, found: Path, index: int) -> None:
-        """Take over the fitted attributes of a model of the path."""
-        model = found[index]
-        become(self, model)
-        self.alpha_, self.alphas_, self.path_ = float(found.alphas[index]), found.alphas, found
-        if model.solution_.status not in ("converged", "settled"):
-            warnings.warn(
-                f"{type(self).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=3
-            )
-
-    def __getstate__(self):
-        """Without the path, which holds the data."""
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return {name: value for name, value in state.items() if name != "path_"}
-
-
-class _ByFolds(_Chooses):
-    """The strength with the least loss on what each fold leaves out, or the 1-standard-error rule.
-
-    The path of all data gives the strengths; each fold walks them on its own part. Folds run in threads.
-    """
-
-    cv: Any
-    rule: Any
-    n_jobs: Any
-    _own = ("alphas", "eps", "relax", "cv", "rule", "n_jobs")
-
-    def fit(self, X, y, sample_weight=None):
-        """Fit the path, choose the strength by cross-validation, and keep its model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Response.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the observations, in the fits and in the losses of the folds.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be 'min' or '1se', got {self.rule!r}.")
-        plain = self._estimator()
-        found = self._path(plain, X, y, sample_weight)
-        X, y = indexable(X, y)
-        folds = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(X, y))
-        with along("folds", self.verbose) as told:
-            run = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")
-            given = plain, X, y, sample_weight, found.alphas, self.relax
-            jobs = (delayed(_fold)(*given, fold) for fold in folds)
-            done = []
-            for k, one in enumerate(run(jobs)):
-                done.append(one)
-                if told:
-                    told(k + 1, len(folds), found.alphas[-1], found.solutions[-1])
-        losses, scores = (np.array(rows).T for rows in zip(*done, strict=True))
-        best = int(np.argmin(losses.mean(axis=1)))
-        within = sparsest_within(losses, best)
-        self._become(found, best if self.rule == "min" else within)
-        self.loss_path_, self.score_path_ = losses, scores
-        self.alpha_min_, self.alpha_1se_ = (float(found.alphas[k]) for k in (best, within))
-        return self
-
-
-def _fold(
-    plain: Any,
-    X: Any,
-    y: Any,
-    weight: Any,
-    alphas: np.ndarray,
-    relax: bool,
-    fold: tuple[np.ndarray, np.ndarray],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean losses and scores of a fold's path on what the fold leaves out."""
-    from sklearn.utils import _safe_indexing as take
-
-    inside, outside = fold
-    kept = None if weight is None else _check_sample_weight(weight, X)
-    found = whole_path(
-        clone(plain).set_params(verbose=0),
-        take(X, inside),
-        take(y, inside),
-        alphas,
-        relax=relax,
-        sample_weight=None if kept is None else kept[inside],
-    )
-    X_out, y_out = take(X, outside), take(y, outside)
-    w_out = np.ones(len(outside)) if kept is None else kept[outside]
-    losses = [np.average(model._losses_of(X_out, y_out), weights=w_out) for model in found]
-    scores = [model.score(X_out, y_out, sample_weight=w_out) for model in found]
-    return np.array(losses), np.array(scores)
-
-
-class _ByCriterion(_Chooses):
-    """The strength with the least information criterion."""
-
-    criterion: Any
-    _own = ("alphas", "eps", "relax", "criterion")
-
-    def fit(self, X, y, sample_weight=None):
-        """Fit the path, choose the strength by the criterion, and keep its model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Response.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the observations.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        if self.criterion not in CRITERIA:
-            known = ", ".join(repr(name) for name in CRITERIA)
-            raise ValueError(f"criterion must be one of {known}, got {self.criterion!r}.")
-        found = self._path(self._estimator(), X, y, sample_weight)
-        choice = found.select(self.criterion)
-        self._become(found, choice.index)
-        self.criterion_ = found.criteria[self.criterion].to_numpy()
-        return self
+from deepprox.selection.choosing import ByCriterion, ByFolds
 
 
 def _store(model: Any, given: dict[str, Any]) -> None:
@@ -174,7 +12,7 @@ def _store(model: Any, given: dict[str, Any]) -> None:
     vars(model).update((name, given[name]) for name in inspect.signature(type(model)).parameters)
 
 
-class DeepClassifierCV(_ByFolds, DeepClassifier):
+class DeepClassifierCV(ByFolds, DeepClassifier):
     """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
 
     A :class:`DeepClassifier` that chooses its own strength. It has no ``alpha``, ``warm_start``,
@@ -243,7 +81,7 @@ class DeepClassifierCV(_ByFolds, DeepClassifier):
         _store(self, locals())
 
 
-class DeepClassifierIC(_ByCriterion, DeepClassifier):
+class DeepClassifierIC(ByCriterion, DeepClassifier):
     """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
 
     A :class:`DeepClassifier` that chooses its own strength. It has no ``alpha``, ``warm_start``,
@@ -303,7 +141,7 @@ class DeepClassifierIC(_ByCriterion, DeepClassifier):
         _store(self, locals())
 
 
-class DeepRegressorCV(_ByFolds, DeepRegressor):
+class DeepRegressorCV(ByFolds, DeepRegressor):
     """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
 
     A :class:`DeepRegressor` that chooses its own strength. It has no ``alpha``, ``warm_start``,
@@ -372,7 +210,7 @@ class DeepRegressorCV(_ByFolds, DeepRegressor):
         _store(self, locals())
 
 
-class DeepRegressorIC(_ByCriterion, DeepRegressor):
+class DeepRegressorIC(ByCriterion, DeepRegressor):
     """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
 
     A :class:`DeepRegressor` that chooses its own strength. It has no ``alpha``, ``warm_start``,
