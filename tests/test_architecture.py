@@ -19,6 +19,7 @@ LAYERS = [
     {"blocks"},
     {"problem"},
     {"splitting", "joining", "batches"},
+    {"scouting"},
     {"solve", "moving"},
     {"statistics"},
     {"pruned"},

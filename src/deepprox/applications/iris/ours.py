@@ -17,7 +17,8 @@ from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import certificate, flatten, unravel
 from deepprox.joining.join import join
 from deepprox.problem import Problem, Weights
-from deepprox.solve import SCOUT, Options, in_dtype, initial, revive
+from deepprox.scouting import SCOUT
+from deepprox.solve import Options, in_dtype, initial, revive
 from deepprox.splitting import admm
 from deepprox.splitting.state import start
 
