@@ -25,7 +25,7 @@ LABELS = np.where(Y > 0, "up", "down")
 
 def classifier(folder=None, **params):
     given = {"link": "relu", "alpha": 0.01, "n_init": 3, "random_state": 0} | params
-    return DeepClassifier((5, 4), checkpoint=folder, **given)
+    return DeepClassifier((5,), checkpoint=folder, **given)
 
 
 def fitted(model, labels=LABELS):

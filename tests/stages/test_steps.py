@@ -28,7 +28,7 @@ def test_all_columns_of_a_penalty_are_formed_only_where_it_is_not_diagonal(penal
     live, formed, columns = np.arange(w.size)[::2], [], hessian_._penalty_hessian
     monkeypatch.setattr(hessian_, "_penalty_hessian", lambda *args: formed.append(1) or columns(*args))
     H = hessian_.penalty_hessian(posed.network, W, live)
-    full = jax.hessian(lambda v: posed.network.penalty(back(v)))(w)
+    full = jax.jit(jax.hessian(lambda v: posed.network.penalty(back(v))))(w)
     np.testing.assert_allclose(H, np.asarray(full)[np.ix_(live, live)], atol=1e-12)
     assert len(formed) == (not diagonal)
 
@@ -78,22 +78,22 @@ def test_a_refused_trial_is_cut_to_the_minimum_along_its_direction():
     posed, W = problem(penalty=penalties.Zero(), hidden=(), loss=losses.Squared())
     W = tuple(np.zeros_like(w) for w in W)
 
+    @jax.jit
     def scaled(size):
-        given = replace(posed, X=size * posed.X)
-        w, flat = flatten(given, W)
+        w, flat = flatten(replace(posed, X=size * posed.X), W)
         loss, g = flat.loss_and_gradient(w)
         bend = jax.jvp(lambda v: flat.loss_and_gradient(v)[1], (w,), (g,))[1]
+        after, ok = quasi_newton.advance(flat, quasi_newton.start(w, loss, loss, g, 1.0))
         # the first trial is g / |g|_1 long
-        return flat, quasi_newton.start(w, loss, loss, g, 1.0), float(abs(g).sum() * (g @ g) / (g @ bend))
+        return abs(g).sum() * (g @ g) / (g @ bend), after.share, ok
 
     def best_size(wanted):
         size = 100.0
         for _ in range(8):  # the share falls as what is read grows, nearly in proportion
-            size *= scaled(size)[2] / wanted
+            size *= float(scaled(size)[0]) / wanted
         return size
 
     for wanted, cut in ((0.35, 0.35), (0.01, quasi_newton.LEAST_CUT)):
-        flat, state, exact = scaled(best_size(wanted))
-        assert exact == pytest.approx(wanted, rel=1e-6)
-        after, ok = quasi_newton.advance(flat, state)
-        assert not ok and float(after.share) == pytest.approx(cut, rel=1e-6)
+        exact, share, ok = scaled(best_size(wanted))
+        assert float(exact) == pytest.approx(wanted, rel=1e-6)
+        assert not ok and float(share) == pytest.approx(cut, rel=1e-6)
