@@ -10,11 +10,19 @@ from deepprox.blocks import Dense
 from deepprox.links import Identity
 from deepprox.penalties import L1, L2, ElasticNet, GroupL2, LogSum, StudentT
 from deepprox.posterior.laplace import laplace, log_prior_constant
+from deepprox.runtime import precision
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(60, 3))
 Y = X @ [1.0, -0.5, 0.0] + 0.7 * RNG.normal(size=60)
 SIGMA, ALPHA = 0.7, 0.1
+
+
+@pytest.fixture(autouse=True)
+def as_in_an_estimator():
+    """The programs of the fit serve again."""
+    with precision(np.float64):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -40,9 +40,9 @@ def apart(one, other):
     return max(float(np.abs(np.asarray(a) - b).max() / np.abs(a).max()) for a, b in pairs)
 
 
-def posed(link):
-    """A network of two hidden layers; one row is padding."""
-    dense = [Dense(k, link, penalties.L1(0.003), False) for k in (6, 5)]
+def posed(link, hidden):
+    """A network with these hidden layers; one row is padding."""
+    dense = [Dense(k, link, penalties.L1(0.003), False) for k in hidden]
     return Problem(
         Network((*dense, Dense(3, links.Identity(), penalties.L1(0.003), False))),
         losses.Softmax(),
@@ -54,14 +54,14 @@ def posed(link):
 
 def sweeps(count):
     """Sweeps of a sigmoid network over four devices and over one, and the compiled program."""
-    whole = posed(links.Sigmoid())
+    whole = posed(links.Sigmoid(), (6,))
     W = whole.network.init(np.random.default_rng(1), 4)
     column = np.random.default_rng(2).uniform(0.05, 0.2, (200, 1))  # one rho for each observation
     found = []
     for allsum in (same, Devices(jax.devices())):
         problem = replace(whole, allsum=allsum)
         Z = tuple(np.asarray(z) for z in look(problem, W, no_slopes(problem), 1.0).Z)
-        at = state.start(W, Z, (np.asarray(0.1), column, np.asarray(0.2)))
+        at = state.start(W, Z, (column, np.asarray(0.2)))
         given = {"problem": problem, "state": at, "pace": admm.Pace()}
         shape = {"inner": admm.Inner(), "sweeps": count, "lanes": False}
         if allsum is same:
@@ -90,7 +90,7 @@ def starts_of(link, count, n_starts):
 
     Many, since one alone seldom comes to where two values tie to rounding.
     """
-    whole = posed(link)
+    whole = posed(link, (6, 5))
     starts = [whole.network.init(np.random.default_rng(seed), 4) for seed in range(n_starts)]
     W = tuple(np.stack(w) for w in zip(*starts))
     Z = tuple(

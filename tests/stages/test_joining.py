@@ -79,7 +79,7 @@ def test_every_penalty_ends_certified(penalty):
 
 @pytest.mark.parametrize("penalty", [penalties.L1(0.01), penalties.GroupL2(0.01, "unit")], ids=str)
 def test_penalised_biases_end_certified(penalty):
-    posed, W = problem(penalty=penalty, hidden=(6, 4), bias=True)
+    posed, W = problem(penalty=penalty, hidden=(6,), bias=True)
     found = join(posed, W, 1e-8, 3000, quiet)
     assert found.status == "converged" and found.certificate <= 1e-8
 
@@ -102,7 +102,7 @@ MORE = [pytest.param(link, marks=pytest.mark.slow) for link in (links.LeakyReLU(
 
 @pytest.mark.parametrize("link", [*SMOOTH_OR_NOT, *MORE], ids=str)
 def test_no_direction_descends_from_a_certified_point(link):
-    posed, W = problem(link, penalties.L1(0.02), hidden=(6,), bias=True, n=80)
+    posed, W = problem(link, penalties.L1(0.02), hidden=(8,), n=120)
     found = join(posed, W, 1e-8, 3000, quiet)
     assert found.status == "converged"
     rng, w = np.random.default_rng(0), ravel(found.W)

@@ -47,7 +47,7 @@ def case(link, penalty, hidden, quick):
 
 
 CASES = [
-    (links.Tanh(), penalties.L1(0.02), (6, 5)),
+    case(links.Tanh(), penalties.L1(0.02), (6, 5), False),  # as with an activity below
     (links.ReLU(), penalties.MCP(0.02), (6, 5)),
     *(case(row.link, penalties.L1(0.02), (6,), row.link in QUICK_LINKS) for row in [*LINKS, *GROUP_LINKS]),
     *(case(links.Tanh(), one, (), isinstance(one, QUICK_PENALTIES)) for one in one_of_each),
