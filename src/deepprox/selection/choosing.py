@@ -157,7 +157,7 @@ class ByCriterion(Chooses):
         self : object
             The fitted estimator.
         """
-        if self.criterion not in CRITERIA:
+        if self.criterion not in (*CRITERIA,):
             known = ", ".join(repr(name) for name in CRITERIA)
             raise ValueError(f"criterion must be one of {known}, got {self.criterion!r}.")
         found = self._path(self._estimator(), X, y, sample_weight)

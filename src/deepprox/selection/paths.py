@@ -14,8 +14,8 @@ from deepprox.estimators._plain import need_plain
 from deepprox.runtime import precision
 from deepprox.selection.progress import along
 from deepprox.selection.walk import Walk, Walked, Way, walk
+from deepprox.statistics.names import CRITERIA
 
-CRITERIA = ("aic", "aicc", "bic", "ebic", "gcv")
 DIRECTIONS = ("up", "both")
 SPACINGS = ("geometric", "inputs")
 
@@ -175,7 +175,7 @@ class Path:
             ``estimator``, ``alpha``, ``index`` and ``rule``.
         """
         allowed = self._with_inputs(max_inputs)
-        if rule in CRITERIA:
+        if rule in (*CRITERIA,):
             index = _least(self._criterion(rule), allowed, rule)
         elif rule == "loss":
             index = _least(np.array([found.loss for found in self.solutions]), allowed, rule)
