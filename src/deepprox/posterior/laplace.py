@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -199,11 +199,16 @@ def _with_evidence(found: Laplace, W: Weights) -> Laplace:
         return _without(found, "none: some directions are flat or held at a kink, where no parabola fits")
     if isinstance(log_constants, str):
         return _without(found, log_constants)
-    log_density = float(target.log_density(jnp.asarray(found.mode))) + log_base(target)
+    log_density = float(_log_density(target, found.mode)) + log_base(target)
     log_volume = d / 2 * math.log(2 * math.pi) - float(np.log(np.diag(found.root)).sum())
     return Laplace(
         target, found.mode, None, found.root, log_density + log_constants + log_volume, "on the live weights"
     )
+
+
+@jax.jit
+def _log_density(target: Target, w: Any) -> Any:
+    return target.log_density(w)
 
 
 def _without(found: Laplace, reason: str) -> Laplace:
