@@ -140,7 +140,7 @@ def _draw(ax: Any, panel: dict[str, Any], others: list[str]) -> None:
     for level, words in panel.get("lines", []):
         ax.axhline(level, color="#888888", lw=0.8, ls=":")
         ax.annotate(
-            words, (0.99, level), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8,
+            words, (0.01, level), xycoords=("axes fraction", "data"), ha="left", va="top", fontsize=8,
             color="#555555",
         )  # fmt: skip
     ax.set(title=panel["title"], xlabel=panel["x"], ylabel=panel["y"])
