@@ -45,9 +45,11 @@ def by_hand(problem, W, first, total, batch):
         r = F @ W.T - problem.y[drawn]
         losses.append((r**2).mean() / 2)
         G, t = r.T @ F / batch, first + k + 1
-        M, v = 0.9 * M + 0.1 * G, 0.999 * v + 0.001 * (G**2).mean()
+        v = 0.999 * v + 0.001 * (G**2).mean()
+        usual = np.sqrt(v / (1 - 0.999**t))
+        M = 0.9 * M + 0.1 * G * min(1, 3 * usual / np.sqrt((G**2).mean()))
         rate = batches.RATE * min(1, 2 * (1 - (first + k) / total))  # of one block
-        s = rate * size / np.sqrt(v / (1 - 0.999**t))
+        s = rate * size / usual
         W = W - s * M / (1 - 0.9**t)
         W[:, 1:] = np.sign(W[:, 1:]) * np.maximum(np.abs(W[:, 1:]) - s * ALPHA, 0)
     return W, np.mean(losses)
@@ -70,6 +72,15 @@ def test_steps_are_the_formulas(first):
     np.testing.assert_allclose(info.loss, loss, rtol=1e-5)
     np.testing.assert_allclose(info.objective, loss + ALPHA * np.abs(wanted[:, 1:]).sum(), rtol=1e-4)
     assert found.dtype == np.float32
+
+
+def test_a_burst_counts_as_three_usual_gradients():
+    """The first gradient after many of zero is 25 times as large as usual."""
+    W = RNG.normal(size=(1, 9)).astype(np.float32)
+    problem = batches.single(replace(lasso(), network=Network((Dense(1, penalty=L1(0.0)),))))
+    after, _ = jax.jit(batches.step)(problem, batches.start((W,)), np.float32(1000), np.float32(0.5))
+    moved, usual = after.W[0] - W, 0.5 * np.sqrt((W**2).mean())
+    np.testing.assert_allclose(np.sqrt((moved**2).mean()), 0.1 * 3 * usual, rtol=1e-3)
 
 
 def test_blocks_share_the_rate():
