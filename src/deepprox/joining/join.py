@@ -78,7 +78,7 @@ def join(
                 settle, part.problem, begin, tol, chunks, left, note, known, stages
             )
             n_iter, memory = n_iter + taken, met.moved(part.put_rows)
-        warm = False
+        warm, ready = False, ready and n_iter < max_iter  # certifying is done below in any case
         stays = all((a == b).all() for a, b in zip(begin, small))
         if ready and not stays:  # Newton steps cost by the unit, and many may have died on the way
             W, live = canonical(problem.network, part.put(small))
