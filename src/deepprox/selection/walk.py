@@ -111,7 +111,8 @@ class Walk:
         problem = self.base.problem
         X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
         covariance = np.abs(((X - weight @ X) * weight[:, None]).T @ (y - weight @ y)).max()
-        end = covariance if covariance > 0 else 1.0
+        # a little more: whether the last weight is zero is not for rounding to say
+        end = covariance * (1 + 100 * np.finfo(self.dtype).eps) if covariance > 0 else 1.0
         return np.geomspace(eps * end, end, count)
 
     def ended(self, found: Solution, dense: Solution) -> bool:
