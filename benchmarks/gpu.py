@@ -34,7 +34,7 @@ BATCHES = 60  # iterations of the whole batch phase: fewer are a shorter one, an
 EFFORTS = (4, 5, 6, 8, 10, 12, 15, 30, BATCHES)  # iterations, all of them of the batch phase
 JOINED = (BATCHES + 25, BATCHES + 100)  # iterations, those of a join phase among them
 SWEEPS = 40  # of a whole split phase
-SHORT = 1e-3  # share of zeros that may be missing
+SHORT = 1e-5  # share of zeros that may be missing: pruning rounds their number
 PHASES = ("batch", "split", "join", "newton")
 LEAST = 20.0  # seconds that a part gets: the first are imports
 
