@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 PYTHONS = {OURS: Path(sys.executable), "peers": ROOT / ".venv-peers" / "bin" / "python"}
 NO_PEERS = "The environment of the peers is not there: run `make peers` first."
 COMPILED = {
-    "deepprox", "deepprox_to", "deepprox_rough", "deepprox_at", "deepprox_refitted_at", "deepprox_path",
-    "l_bfgs_b", "l_bfgs_b_single", "skglm",
+    "deepprox", "deepprox_to", "deepprox_rough", "deepprox_at", "deepprox_refitted_at",
+    "deepprox_batches_at", "deepprox_path", "l_bfgs_b", "l_bfgs_b_single", "skglm",
 }  # fmt: skip
 
 Points = list[dict[str, Any]]

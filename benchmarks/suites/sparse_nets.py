@@ -38,7 +38,9 @@ def at_levels(task: Task, seeds: range, budget: float) -> list[dict[str, Any]]:
     rows = []
     # nnet has one hidden layer and keeps a square matrix over all weights
     dense = [s for s in DENSE if s.function != "nnet" or (len(task.hidden) == 1 and task.X.shape[1] < 100)]
-    for system in (*AT_LEVELS, *dense):
+    # of so few rows 512 are hardly a batch
+    sparse = [s for s in AT_LEVELS if s.function != "deepprox_batches_at" or len(task.X) >= 2000]
+    for system in (*sparse, *dense):
         show.console.print(f"[dim]{task.name}: {system.name}[/]")
         found = measure.warm(system, task, seeds, 1, budget)
         if found.trouble:

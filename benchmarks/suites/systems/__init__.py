@@ -45,6 +45,7 @@ LEVELS = (0.90, 0.95, 0.98)
 AT_LEVELS = (
     System("deepprox", "ours", "deepprox_at", OURS, LEVELS),
     System("deepprox, refitted", "ours", "deepprox_refitted_at", OURS, LEVELS),
+    System("deepprox, batches, validated", "ours", "deepprox_batches_at", OURS, LEVELS),
     System("Adam, pruned globally", "gradient", "pruned_globally", PEERS, LEVELS),
     System("Adam, pruned globally, retrained", "gradient", "pruned_globally_retrained", PEERS, LEVELS),
     System("Adam, pruned by layer", "gradient", "pruned_by_layer", PEERS, LEVELS),
