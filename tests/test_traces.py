@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from deepprox import traces
-from deepprox.joining import finish
+from deepprox.joining import point
 from deepprox.penalties import L1, Penalty
 from deepprox.struct import struct
 from stages.problems import problem
 
-look = finish._look.__wrapped__
+look = point._look.__wrapped__
 
 
 @struct
@@ -56,7 +56,7 @@ def test_a_trace_on_disk_is_the_program(folder, monkeypatch):
     assert len(files(folder)) == 1
     monkeypatch.setattr(traces, "_trace", forbidden)
     second = run()
-    assert type(second) is finish.Point and jax.tree.structure(second) == jax.tree.structure(plain)
+    assert type(second) is point.Point and jax.tree.structure(second) == jax.tree.structure(plain)
     for a, b, c in zip(*map(jax.tree.leaves, (plain, first, second)), strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(c, b)
@@ -78,10 +78,10 @@ def test_a_file_that_names_what_is_not_ours_is_not_believed(folder):
     run()
     path = files(folder)[0]
     body = path.read_bytes()[traces.DIGEST :]
-    other = body.replace(b"deepprox.joining.finish", b"subprocess", 1)
+    other = body.replace(b"deepprox.joining.point", b"subprocess", 1)
     assert other != body
     path.write_bytes(traces.hashlib.sha256(other).digest() + other)
-    assert type(run()) is finish.Point and path.read_bytes()[traces.DIGEST :] == body
+    assert type(run()) is point.Point and path.read_bytes()[traces.DIGEST :] == body
 
 
 def test_code_settings_and_shapes_have_names_of_their_own(folder, monkeypatch):

@@ -9,8 +9,8 @@ import numpy as np
 from deepprox.diary import Diary, Stages
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import ravel, unravel
-from deepprox.joining.finish import look
 from deepprox.joining.kinks import no_slopes
+from deepprox.joining.point import look
 from deepprox.problem import Problem, Weights
 
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone

@@ -12,10 +12,10 @@ from deepprox.blocks import Dense
 from deepprox.diary import Diary, Stages, Watch
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import unravel
-from deepprox.joining.finish import look
 from deepprox.joining.join import Joined, join
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import SMALL, Live, canonical
+from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
 from deepprox.losses import Loss
 from deepprox.problem import Problem, Weights

@@ -19,8 +19,8 @@ from deepprox import (
     penalties,
 )
 from deepprox.blocks import Dense
-from deepprox.joining.finish import look
 from deepprox.joining.kinks import no_slopes
+from deepprox.joining.point import look
 from deepprox.problem import Network, Problem
 from deepprox.splitting import admm, state
 from deepprox.spreading import Devices, same

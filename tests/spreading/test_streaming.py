@@ -14,9 +14,9 @@ from deepprox import DeepClassifier, DeepRegressor
 from deepprox.estimators._standardize import Moments, scale_of
 from deepprox.joining import join, quasi_newton
 from deepprox.joining.certificate import ravel
-from deepprox.joining.finish import look
 from deepprox.joining.hessian import hessian
 from deepprox.joining.kinks import no_slopes
+from deepprox.joining.point import look
 from deepprox.runtime import precision
 from deepprox.spreading import program
 from deepprox.streaming import fit_stream, fitting, passes

@@ -8,12 +8,14 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from deepprox import links, losses, penalties
-from deepprox.joining import kinks
+from deepprox.joining import box, kinks
 from deepprox.joining.certificate import ravel, unravel
-from deepprox.joining.finish import Model, finish, look, model_at, search
+from deepprox.joining.finish import finish, search
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
+from deepprox.joining.model import Model, model_at
+from deepprox.joining.point import look
 from deepprox.solve import Options, allowed, solve
 from deepprox.struct import replace
 from stages.problems import problem
@@ -206,12 +208,12 @@ def test_a_small_problem_is_cut_only_where_more_of_them_follow():
 def test_slopes_solve_their_box_problem(monkeypatch, active_sets, rank):
     from scipy.optimize import minimize
 
-    monkeypatch.setattr(kinks, "ACTIVE_SETS", active_sets)
+    monkeypatch.setattr(box, "ACTIVE_SETS", active_sets)
     rng = np.random.default_rng(0)
     for _ in range(20):
         A, q = rng.normal(size=(rank, 6)), rng.normal(size=6)
         M = A.T @ A
-        s = kinks.best_slopes(M, q, np.zeros(6))
+        s = box.best_slopes(M, q, np.zeros(6))
         value = partial(lambda M, q, s: s @ M @ s / 2 + q @ s, M, q)
         best = minimize(value, np.full(6, 0.5), bounds=[(0, 1)] * 6, options={"ftol": 1e-15}).fun
         assert (s >= 0).all() and (s <= 1).all() and value(s) <= best + 1e-9

@@ -5,7 +5,7 @@ import pytest
 
 from deepprox import links, losses, penalties
 from deepprox.blocks import Dense
-from deepprox.joining import finish, hessian, quasi_newton
+from deepprox.joining import hessian, point, quasi_newton
 from deepprox.joining.certificate import ravel
 from deepprox.joining.kinks import find_idle, no_slopes
 from deepprox.problem import Network, Problem
@@ -16,9 +16,7 @@ from stages.problems import problem
 
 
 def programs():
-    return [
-        p._cache_size() for p in (admm.chunk, quasi_newton.chunk, finish._look, hessian._unit_derivatives)
-    ]
+    return [p._cache_size() for p in (admm.chunk, quasi_newton.chunk, point._look, hessian._unit_derivatives)]
 
 
 def lasso():
@@ -114,7 +112,7 @@ def test_idle_kinks_are_certified_by_their_slopes():
         posed, _ = problem(links.ReLU(), penalties.L1(0.001), hidden=(5,), p=2, n=12, k=2, seed=seed)
         posed = replace(posed, X=grid)
         found = solve(posed, initial(posed, seed), Options(tol=1e-6, max_iter=500))
-        own = finish.look(posed, found.W, no_slopes(posed), 1.0)
+        own = point.look(posed, found.W, no_slopes(posed), 1.0)
         mask = find_idle(posed, own.Z, no_slopes(posed))[0].mask
         if found.status == "converged" and mask.any() and float(own.certificate) > 1e-5:
             idle.append(seed)

@@ -11,7 +11,9 @@ from deepprox import links, losses, penalties
 from deepprox.joining import hessian as hessian_
 from deepprox.joining import kinks, quasi_newton
 from deepprox.joining.certificate import flatten, ravel, unravel
-from deepprox.joining.finish import Model, finish, further, look
+from deepprox.joining.finish import finish, further
+from deepprox.joining.model import Model
+from deepprox.joining.point import look
 from deepprox.solve import Options, solve
 from deepprox.struct import replace
 from stages.problems import problem

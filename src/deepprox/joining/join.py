@@ -10,9 +10,10 @@ from threadpoolctl import ThreadpoolController
 from deepprox.diary import Stages
 from deepprox.joining import one_block, quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
-from deepprox.joining.finish import Point, certify, finish, look
+from deepprox.joining.finish import finish
 from deepprox.joining.kinks import any_held, no_slopes
 from deepprox.joining.live import Live, canonical, live_part, whole
+from deepprox.joining.point import Point, certify, look
 from deepprox.problem import Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed

@@ -14,9 +14,9 @@ import numpy as np
 from deepprox.diary import Stages
 from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
-from deepprox.joining.finish import look
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_part, live_widths
+from deepprox.joining.point import look
 from deepprox.problem import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength

@@ -20,11 +20,12 @@ from jax import Array, lax
 
 from deepprox.blocks import Dense
 from deepprox.joining import kinks as kinks_
+from deepprox.joining.box import best_slopes
 from deepprox.joining.certificate import flatten, ravel, unravel
-from deepprox.joining.finish import look
 from deepprox.joining.hessian import Hessian, Places, hessian, loss_hessian
 from deepprox.joining.kinks import Slopes, no_slopes
 from deepprox.joining.live import canonical
+from deepprox.joining.point import look
 from deepprox.losses import Loss
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace, struct
@@ -96,7 +97,7 @@ def at_kinks(problem: Problem, W: Weights, live: np.ndarray) -> Held:
     gradient = np.asarray(at.gradient + at.penalty_gradient)[live]
     J = kinks_.jacobian(problem, W, none, kinks)[:, live]
     C = J.T * kinks.jump
-    s = kinks_.best_slopes(C.T @ C, C.T @ gradient - kinks.jump * kinks.offset, left + (kinks.offset > 0))
+    s = best_slopes(C.T @ C, C.T @ gradient - kinks.jump * kinks.offset, left + (kinks.offset > 0))
     held = (s > INSIDE) & (s < 1 - INSIDE)
     return Held(kinks.slopes(none, s, held), J[held])
 

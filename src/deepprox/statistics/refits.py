@@ -11,9 +11,9 @@ import jax
 import numpy as np
 from jax import Array
 
-from deepprox.joining.finish import look
 from deepprox.joining.join import join
 from deepprox.joining.kinks import no_slopes
+from deepprox.joining.point import look
 from deepprox.losses import Loss
 from deepprox.problem import Problem, Weights
 from deepprox.struct import replace

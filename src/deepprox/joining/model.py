@@ -1,0 +1,169 @@
+"""The piecewise quadratic model of the objective around a point, and the step that minimises it.
+
+    G' dw + dw' H dw / 2 + sum_k c_k max(v_k + J_k dw, 0)
+
+with ``v_k`` a pre-activation over its kink, ``J_k`` its derivative in the live weights, and ``c_k`` the jump
+of the derivative of the loss across it. Its dual is a small quadratic program in slopes ``0 <= s_k <= 1``;
+those strictly inside hold their pre-activation at the kink.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dtrtrs
+
+from deepprox.joining import kinks as kinks_
+from deepprox.joining.box import best_slopes
+from deepprox.joining.certificate import ravel
+from deepprox.joining.hessian import Hessian
+from deepprox.joining.kinks import Kinks, Slopes
+from deepprox.joining.point import Point, look
+from deepprox.problem import Problem, Weights
+
+SITS = 1e-8  # of a pre-activation that is at its kink
+
+
+def cholesky(H: np.ndarray) -> np.ndarray | None:
+    """Cholesky's lower factor, or None where ``H`` is not positive definite."""
+    lower, info = dpotrf(H, lower=1)
+    return lower if info == 0 else None
+
+
+def solve_lower(lower: np.ndarray, sides: np.ndarray, trans: int = 0) -> np.ndarray:
+    """``L^-1 sides`` or ``L^-T sides``; LAPACK itself, since small systems spend their time on checks."""
+    return dtrtrs(lower, sides, lower=1, trans=trans)[0]
+
+
+class Model(NamedTuple):
+    """The piecewise quadratic model of the objective at a point, on its free weights.
+
+    Free are the weights that are not zero, and those at zero that the prox would release; ``side`` is the
+    sign that each keeps. One without a kink at zero may have either: its ``side`` is 0.
+    """
+
+    w: np.ndarray
+    side: np.ndarray
+    H: Hessian
+    G: np.ndarray
+    J: np.ndarray
+    kinks: Kinks
+
+    def at(self, keep: np.ndarray) -> "Model":
+        """The model of some of its weights, while the others stay where they are."""
+        return Model(
+            self.w[keep], self.side[keep], self.H.at(keep), self.G[keep], self.J[:, keep], self.kinks
+        )
+
+    def slight_damping(self, least: float, damping: float = 0.0) -> float | None:
+        """``damping``, or ``least`` if that is none and too little; None where the model still bends down."""
+        one = np.eye(self.w.size)
+        if not damping and cholesky(self.H.full - least * one) is not None:
+            return 0.0
+        damping = max(damping, least)
+        return damping if cholesky(self.H.majorised + damping * one) is not None else None
+
+    def least_damping(self, least: float, damping: float = 0.0) -> float:
+        """About the least with which the model is convex: slight, or by its lowest curvature."""
+        slight = self.slight_damping(least, damping)
+        if slight is not None:
+            return slight
+        majorised = self.H.majorised
+        lowest = scipy.linalg.eigh(majorised, eigvals_only=True, subset_by_index=(0, 0), check_finite=False)
+        return max(damping, least + 2 * abs(float(lowest[0])))
+
+    def minimise(self, damping: float, least: float) -> tuple[np.ndarray, np.ndarray, float] | None:
+        """The step of the free weights, the slopes of the candidates, and the damping that it needed.
+
+        Where the model bends down, a weight at zero moves only if it still would when the others have moved:
+        most would not, and what they bend down is not to be damped for nothing.
+        """
+        slight = self.slight_damping(least, damping)
+        if slight is not None:
+            solved = self.solve(slight)
+            return None if solved is None else (*solved, slight)
+        live = self.w != 0
+        moving = live if live.any() else ~live
+        while True:
+            some = self.at(moving)
+            damping = some.least_damping(least, damping)
+            solved = some.solve(damping)
+            if solved is None:
+                return None
+            dw, s = np.zeros(self.w.size), solved[1]
+            dw[moving] = solved[0]
+            pull = self.G + self.H.full @ dw + self.J.T @ (self.kinks.jump * s)
+            leaves = ~moving & (pull * self.side < 0)
+            if not leaves.any():
+                return dw, s, damping
+            moving = moving | leaves
+
+    def solve(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """The step of all weights and the slopes of the candidates, if the model is convex.
+
+        Undamped it is Newton's; damped, what is concave in the penalty is replaced by its tangent. A weight
+        that would cross a kink of its penalty stops at zero, and the others are solved for again: with the
+        curvature ``L L'`` and ``Q`` the range of ``L^-1`` on the weights that stop, ``L' dw`` is given on
+        ``Q`` and free across.
+        """
+        curvature = self.H.majorised + damping * np.eye(self.w.size) if damping else self.H.full
+        lower = cholesky(curvature)
+        if lower is None:
+            return None
+        jump, stops = self.kinks.jump, np.zeros(self.w.size, bool)
+        LG, LC = solve_lower(lower, self.G), solve_lower(lower, self.J.T * jump)
+        M, q = LC.T @ LC, LC.T @ LG - jump * self.kinks.offset
+        s, Q, given = (self.kinks.offset > 0).astype(float), np.zeros((self.w.size, 0)), np.zeros(0)
+        while True:
+            K = Q.T @ LC
+            s = best_slopes(M - K.T @ K, q - K.T @ (Q.T @ LG - given), s)
+            r = LG + LC @ s
+            dw = -solve_lower(lower, r - Q @ (Q.T @ r - given), trans=1)
+            dw[stops] = -self.w[stops]
+            crossing = ~stops & ((self.w + dw) * self.side < 0)
+            if not crossing.any():
+                return dw, s
+            stops |= crossing
+            Q, R = np.linalg.qr(solve_lower(lower, np.eye(self.w.size)[:, stops]))
+            given = np.linalg.solve(R.T, self.w[stops])
+
+
+def model_at(
+    problem: Problem,
+    W: Weights,
+    slopes: Slopes,
+    now: Point,
+    free: np.ndarray,
+    H: Hessian,
+    step: float,
+    together: bool | None,
+) -> Model:
+    """The model of the objective around ``W``, starting from the left slopes of all candidates.
+
+    ``together`` says whether entries that read the same share a kink; None leaves kinks out.
+    """
+    at, kinks = now, kinks_.none()
+    if together is not None:
+        # nothing rides on the only hidden block
+        riding = now if len(slopes) == 1 else look(problem, W, slopes, step, True)
+        kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
+        resting = kinks_.resting(problem, now.Z, slopes)
+        left = np.zeros(kinks.offset.size)
+        at = look(problem, W, kinks.slopes(resting, left, left == 0), step)
+    w, moved, gradient, slope = (
+        np.asarray(a, float)[free] for a in (ravel(W), now.moved, now.gradient, now.penalty_gradient)
+    )
+    # at zero the penalty pulls back with what the prox leaves of the gradient
+    pull = np.where(w == 0, (w - moved) / step - gradient, slope)
+    side = np.where(np.asarray(now.kinked)[free], np.sign(np.where(w == 0, moved, w)), 0.0)
+    J = kinks_.jacobian(problem, W, slopes, kinks)[:, free]
+    G = np.asarray(at.gradient, float)[free] + pull
+    reach = (J**2).sum(1)
+    sits = (np.abs(kinks.offset) < SITS) & (reach > SITS)
+    if sits.any() and cholesky(H.full) is None:
+        # what is held cannot move: squares of how far it would make the model convex and change nothing else
+        rows = J[sits]
+        square = 1 / (step * reach[sits])
+        H = Hessian(H.loss + (rows.T * square) @ rows, H.penalty)
+        G += rows.T @ (square * kinks.offset[sits])
+    return Model(w, side, H, G, J, kinks)

@@ -1,0 +1,133 @@
+"""A point of the Newton steps: everything that the next needs to know of it, and what certifies it."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from deepprox.blocks import Dense
+from deepprox.joining import kinks as kinks_
+from deepprox.joining.certificate import certificate, flatten, ravel, unravel
+from deepprox.joining.kinks import Slopes
+from deepprox.problem import Problem, Weights
+from deepprox.spreading import program
+
+CERTIFY_STEPS = 200
+
+
+class Point(NamedTuple):
+    """A point of the Newton iteration with everything its next step needs.
+
+    ``moved`` is the prox-gradient point, ``kinked`` the weights whose penalty has a kink at zero; ``Z`` ends
+    with ``eta``.
+    """
+
+    objective: Array
+    loss: Array
+    gradient: Array
+    penalty_gradient: Array
+    moved: Array
+    kinked: Array
+    certificate: Array
+    Z: tuple[Array, ...]
+    upstream: tuple[Array, ...]
+
+
+@program()
+def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array) -> Point:
+    w, flat = flatten(problem, W)
+    riding = jnp.broadcast_to(ride, (problem.X.shape[0], 1))
+
+    def mean_loss(w: Array, nudge: tuple[Array, ...]) -> tuple[Array, tuple]:
+        at = kinks_.forward(problem, flat.unravel(w), slopes, riding, on_reads=nudge)
+        loss = problem.data_loss(at.Z[-1])
+        return loss + problem.network.activity(at.Z, at.reads[1:], problem.weight), (loss, at.Z)
+
+    hidden = problem.network.blocks[:-1]
+    nudge = tuple(jnp.zeros((len(problem.X), block.link.width(block.size)), w.dtype) for block in hidden)
+    (smooth, (loss, Z)), (gradient, upstream) = jax.value_and_grad(mean_loss, (0, 1), has_aux=True)(w, nudge)
+    smooth, loss, gradient = problem.allsum((smooth, loss, gradient))
+    residual = flat.residual(w, gradient, step)
+    return Point(
+        objective=smooth + flat.penalty(w),
+        loss=loss,
+        gradient=gradient,
+        penalty_gradient=flat.penalty_gradient(w),
+        moved=w - step * residual,
+        kinked=flat.kinked(w),
+        certificate=certificate(residual),
+        Z=Z,
+        upstream=upstream,
+    )
+
+
+def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool = False) -> Point:
+    """Objective, gradients with the chosen slopes, and the certificate they give."""
+    point = _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride))
+    return point._replace(Z=problem.allsum.rows(point.Z), upstream=problem.allsum.rows(point.upstream))
+
+
+def certify(
+    problem: Problem, W: Weights, slopes: Slopes, point: Point, step: float, tol: float
+) -> tuple[Slopes, Point]:
+    """The point with those slopes of its idle entries that certify it best, chosen from the top down."""
+    zeros = ravel(W) == 0
+    off = lambda at: np.abs(np.asarray(at.moved))[zeros].max(initial=0.0)  # noqa: E731
+    if off(point) <= step * tol or not problem.allsum.in_memory:
+        return slopes, point  # its zeros are good as they are, or no row can have a slope of its own
+    trial, at = list(slopes), point
+    for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
+        if not problem.allsum(idle.mask.sum()):
+            continue
+        jump = np.where(idle.mask, np.asarray(at.upstream[l]) * (idle.right - idle.left), 0)
+        if problem.allsum(np.count_nonzero(jump)):
+            held, slope = slopes[l]
+            trial[l] = held | idle.mask, np.where(idle.mask, idle.left, slope)
+            at = look(problem, W, tuple(trial), step)
+            share = _idle_shares(problem, W, l, jump, at, step, tol)
+            trial[l] = held | idle.mask, np.where(idle.mask, idle.slope(share), slope).astype(slope.dtype)
+            at = look(problem, W, tuple(trial), step)
+    return (tuple(trial), at) if off(at) < off(point) else (slopes, point)
+
+
+def _idle_shares(
+    problem: Problem, W: Weights, l: int, jump: np.ndarray, at: Point, step: float, tol: float
+) -> np.ndarray:
+    """Shares of the way from left to right that make the residual of block ``l`` small.
+
+    Accelerated projected gradient steps on ``|residual|^2 / 2``, whose derivative in the gradient is the
+    residual itself. ``at`` has the left slopes, ``jump`` what the right ones would add.
+    """
+    rows = np.flatnonzero((jump != 0).any(1))
+    units = np.flatnonzero(problem.allsum(np.count_nonzero(jump, axis=0)))
+    block, W_l, G = problem.network.blocks[l], np.asarray(W[l]), unravel(at.gradient, W)[l].copy()
+    F = np.asarray(block.features(reads_of(problem, at)[l]))[rows]
+    c, from_left = jump[np.ix_(rows, units)], G[units]
+    grams = problem.allsum(np.einsum("nu,na,nb->uab", c**2, F, F, optimize=True))
+    pace = c / np.maximum(np.linalg.eigvalsh(grams)[:, -1], np.finfo(float).tiny)
+    length = np.asarray(step, W_l.dtype)
+    s = ahead = np.zeros(c.shape)
+    for k in range(CERTIFY_STEPS):
+        G[units] = from_left + problem.allsum((c * ahead).T @ F)
+        residual = np.asarray(_block_residual(block, W_l, G, length))[units]
+        if np.abs(residual).max() <= tol / 2:
+            s = ahead
+            break
+        s, last = np.clip(ahead - pace * (F @ residual.T), 0, 1), s
+        ahead = np.clip(s + k / (k + 3) * (s - last), 0, 1)
+    out = np.zeros(jump.shape)
+    out[np.ix_(rows, units)] = s
+    return out
+
+
+@jax.jit
+def _block_residual(block: Dense, W: Array, gradient: Array, step: Array) -> Array:
+    return (W - block.prox(W - step * gradient, step)) / step
+
+
+def reads_of(problem: Problem, point: Point) -> list[Array]:
+    """What every hidden block reads."""
+    links = [block.link for block in problem.network.blocks]
+    return [problem.X, *(link(z) for link, z in zip(links, point.Z[:-1]))][: len(links) - 1]
