@@ -14,9 +14,10 @@ from benchmarks.suites.tasks import Task, save
 ROOT = Path(__file__).parents[2]
 PYTHONS = {OURS: Path(sys.executable), "peers": ROOT / ".venv-peers" / "bin" / "python"}
 NO_PEERS = "The environment of the peers is not there: run `make peers` first."
+# whose every effort may be another program; all others compile with their first run
 COMPILED = {
     "deepprox", "deepprox_to", "deepprox_rough", "deepprox_at", "deepprox_refitted_at",
-    "deepprox_batches_at", "deepprox_path", "l_bfgs_b", "l_bfgs_b_single", "skglm",
+    "deepprox_batches_at", "deepprox_path", "skglm",
 }  # fmt: skip
 
 Points = list[dict[str, Any]]

@@ -9,7 +9,7 @@ from benchmarks import data, show
 from benchmarks.suites import measure
 from benchmarks.suites.race import NEVER, Race, race
 from benchmarks.suites.report import Table, Target, picture, write
-from benchmarks.suites.systems import AT_LEVELS, DENSE, LEVELS, SPARSE
+from benchmarks.suites.systems import AT_LEVELS, DENSE, LEVELS, SPARSE, System
 from benchmarks.suites.tasks import Task
 
 GAP, FASTER, ACCURATE = 0.01, 5.0, 0.96
@@ -94,11 +94,14 @@ def accurate_enough(task: str, rows: list[dict[str, Any]]) -> list[Target]:
     return [Target(text, f"{100 * a:.2f} %", a >= ACCURATE) for a in ours if task.startswith("digits")]
 
 
-def run(suite: str, given: list[tuple[Task, int]], starts: int, budget: float, quick: bool) -> None:
+def run(
+    suite: str, given: list[tuple[Task, int]], starts: int, budget: float, quick: bool,
+    systems: tuple[System, ...] = SPARSE,
+) -> None:  # fmt: skip
     """Races of the tasks with so many threads; then, with one, accuracies at equal zeros."""
     raw: list[dict[str, Any]] = []
     for task, threads in given:
-        raw.append(race(task, SPARSE, range(starts), threads, budget, GAP)._asdict())
+        raw.append(race(task, systems, range(starts), threads, budget, GAP)._asdict())
         tell(raw, suite)  # as soon as there is something: a long run may be cut short
         if threads == 1:
             raw.append({"task": task.name, "levels": at_levels(task, range(1 if quick else 2), budget)})
