@@ -17,6 +17,7 @@ from matplotlib import ticker
 
 RESULTS = Path(__file__).parents[1] / "results"
 OURS_COLOUR, OURS_PALE = "#c1272d", "#e58a8d"
+OURS_LINES = {"deepprox": "-", "deepprox, batches, validated": ":"}
 OTHERS = ("#1f5fa8", "#e08a00", "#3b8f4d", "#7a4fa3", "#5a5a5a", "#15a0a0", "#9c6b3f")
 MARKS = "osD^vP*X"
 
@@ -131,11 +132,11 @@ def _draw(ax: Any, panel: dict[str, Any], others: list[str]) -> None:
     for label, xs, ys in panel["curves"]:
         ours = label.startswith("deepprox")
         at = 0 if ours else others.index(label)
-        dashed = ours and label != "deepprox"
-        colour = OURS_PALE if dashed else OURS_COLOUR if ours else OTHERS[at % len(OTHERS)]
+        line = OURS_LINES.get(label, "--") if ours else "-"
+        colour = OTHERS[at % len(OTHERS)] if not ours else OURS_COLOUR if line == "-" else OURS_PALE
         ax.plot(
             xs, ys, marker="o" if ours else MARKS[(at + 1) % len(MARKS)], ms=5, lw=2.2 if ours else 1.3,
-            ls="--" if dashed else "-", color=colour, label=label, zorder=3 if ours else 2,
+            ls=line, color=colour, label=label, zorder=3 if ours else 2,
         )  # fmt: skip
     for level, words in panel.get("lines", []):
         ax.axhline(level, color="#888888", lw=0.8, ls=":")

@@ -19,8 +19,10 @@ ABOUT = (
     "the starts that came there, so that those that end elsewhere count as what they cost. Then the "
     "test accuracy of models with at least 90, 95 and 98 % zeros, biases counted, and of dense networks "
     "beside them; deepprox and proximal Adam raise the strength until the zeros are there, and that is "
-    "part of their time; accuracies are means over the starts. One thread is timed by the processor's "
-    "own clock, two by the wall's; everything is warm but the column that says cold."
+    "part of their time. With batches, deepprox judges five strengths on a fifth of the rows first, and "
+    "that is part of its time too. Accuracies are means over the starts; a level that took more than the "
+    "budget has none. One thread is timed by the processor's own clock, two by the wall's; everything is "
+    "warm but the column that says cold."
 )
 
 
