@@ -75,8 +75,8 @@ def in_fits(name, seconds):
     return len(alphas), seconds(name), np.mean([seconds(name, float(alpha)) for alpha in along])
 
 
-def first_call(name, alpha=None):
-    """Seconds of the first call of a process."""
+def seconds_of(name, alpha=None):
+    """Seconds of a path of 50 strengths, or of a fit at one."""
     X, _, y, _ = split(name, 0)
     model = DeepClassifier((100,), random_state=0)
     begin = time.perf_counter()
@@ -91,13 +91,13 @@ def first_call(name, alpha=None):
 
 def compiled(name, alpha=None):
     """Seconds of the second call."""
-    first_call(name, alpha)
-    return first_call(name, alpha)
+    seconds_of(name, alpha)
+    return seconds_of(name, alpha)
 
 
 def cold(name, alpha=None):
     """Seconds in a new process, with nothing compiled."""
-    words = f"from benchmarks.paths import first_call; print(first_call({name!r}, {alpha!r}))"
+    words = f"from benchmarks.paths import seconds_of; print(seconds_of({name!r}, {alpha!r}))"
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
             [sys.executable, "-c", words], env=os.environ | {"XDG_CACHE_HOME": cache}, capture_output=True,
