@@ -7,7 +7,7 @@ from benchmarks.suites import sparse_nets
 from benchmarks.suites.systems import SPARSE
 from benchmarks.suites.tasks import FASHION, NO_FASHION, fashion_task
 
-# nobody is at a minimum after 120 seconds: few efforts, and long ones, of those that get anywhere near
+# minima are far: few efforts of those that get near them, up to where they end or the budget does
 STEPS = (500, 1000, 2000, 4000, 15000)
 LONGER = {
     "deepprox": (265, 390, 1000, 2000, 3500, 1e-3),
