@@ -37,6 +37,10 @@ class Link(ABC):
         """How many numbers the next block reads of ``size`` units."""
         return size
 
+    def leaky(self) -> "Link":
+        """A link near this one that no observation sits on a flat piece of; itself if there is none."""
+        return self
+
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
         """``argmin_z (z - c)^2 / 2 + kappa (link(z) - q)^2 / 2``, searched from ``z``.
 
@@ -122,6 +126,10 @@ class ReLU(Link):
 
     def __call__(self, z: Array) -> Array:
         return jnp.where(z > 0, z, 0.0)
+
+    def leaky(self) -> Link:
+        """A steep leaky ReLU: a third of every gradient passes."""
+        return LeakyReLU(0.3)
 
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
         """The leaky ReLU's with slope 0."""

@@ -11,7 +11,7 @@ from jax import Array, lax
 from deepprox.blocks import Dense
 from deepprox.losses import Loss
 from deepprox.spreading import Spread, same
-from deepprox.struct import static, struct
+from deepprox.struct import replace, static, struct
 
 NEAR_ZERO = 1e-6  # activities below it bend as if they were there
 
@@ -36,6 +36,13 @@ class Network:
     def shapes(self, n_in: int) -> list[tuple[int, int]]:
         """The shapes of the weights: a row for every unit, columns for the bias and what is read."""
         return [(block.size, 1 + n) for block, n in zip(self.blocks, self.widths(n_in))]
+
+    def leaky(self) -> "Network":
+        """The same with leaky links: itself where they are."""
+        *hidden, last = self.blocks
+        changed = [block for block in hidden if block.link.leaky() is not block.link]
+        leaky = [replace(block, link=block.link.leaky()) for block in hidden]
+        return Network((*leaky, last)) if changed else self
 
     def init(self, rng: np.random.Generator, n_in: int) -> tuple[np.ndarray, ...]:
         """Independent random weights for every block."""

@@ -10,11 +10,15 @@ from deepprox.diary import Diary, Stages
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.kinks import no_slopes
+from deepprox.joining.live import SMALL
 from deepprox.joining.point import look
 from deepprox.problem import Problem, Weights
+from deepprox.struct import replace
 
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
 FORK = 2  # chunks after which a start chooses between two routes
+LEAKY = 200  # steps with leaky links, or a third of those that are left
+OVER = 5  # times as many weights as observations: from there on a network can learn single observations
 BEHIND = 1.0  # a route that is above the lowest by more than this share of it is given up
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
@@ -56,6 +60,27 @@ def scout(
         looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, lengths)]
         found = [unravel(at.moved, routes[0][0]) for at in looks]
     return found, np.atleast_1d(np.array(state.objective, float)), route
+
+
+def leak(
+    problem: Problem, starts: list[Weights], tol: float, most: int, diary: Diary, stages: Stages
+) -> list[Weights]:
+    """The starts after some steps with leaky links, where weights are many for so many observations.
+
+    An observation on the flat side of a ReLU has no gradient there: where each counts, a minimum may leave
+    it there for good. A leaky link brings it over, before the link itself goes on.
+    """
+    network, n_weights = problem.network.leaky(), sum(w.size for w in starts[0])
+    most = min(LEAKY, most // 3 // quasi_newton.CHUNK * quasi_newton.CHUNK)
+    if network is problem.network or n_weights <= SMALL or not most:
+        return starts
+    if n_weights <= OVER * float(problem.allsum(np.count_nonzero(np.asarray(problem.weight)))):
+        return starts
+    easier = replace(problem, network=network)
+    W, state = stack(starts), begin(easier, starts)
+    aim, note = np.asarray(10 * tol, W[0].dtype), partial(diary.chunk, "leaky")
+    state = stages.run(steps, easier, W, state, aim, most, note, stages)
+    return [unravel(w, starts[0]) for w in np.atleast_2d(state.w)]
 
 
 def begin(problem: Problem, starts: list[Weights]) -> quasi_newton.State:

@@ -20,7 +20,7 @@ from deepprox.joining.quasi_newton import Memory
 from deepprox.losses import Loss
 from deepprox.problem import Problem, Weights
 from deepprox.runtime import precision, products_asked
-from deepprox.scouting import FORK, scout, stack, unstack
+from deepprox.scouting import FORK, leak, scout, stack, unstack
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho
@@ -164,6 +164,9 @@ def solve(
             left = options.max_iter - diary.length(0)
             routes = [revive(rough, swept, starts) if left else swept]
             near = problem.allsum.in_memory and not problem.allsum.chained  # else every step is a journey
+            if near:
+                routes = [leak(rough, routes[0], options.tol, left, diary, stages)]
+                left = options.max_iter - diary.length(0)
             few = n_weights_of(starts[0]) <= SMALL
             if (few or near) and left > FORK * quasi_newton.CHUNK:
                 routes.append(starts)

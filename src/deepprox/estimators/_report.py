@@ -18,7 +18,8 @@ class ReportMixin:
     def history_(self):
         """One row for each iteration: phase, objective, loss, residuals, certificate, non-zeros.
 
-        In the phase "batch" an iteration is 50 steps, and its loss the mean over the rows that they drew.
+        In the phase "batch" an iteration is 50 steps, and its loss the mean over the rows that they drew;
+        in the phase "leaky" the objective is that of the network with leaky links.
         """
         check_is_fitted(self)
         import pandas as pd

@@ -12,7 +12,7 @@ from deepprox.joining import one_block, quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import finish
 from deepprox.joining.kinks import any_held, no_slopes
-from deepprox.joining.live import Live, canonical, live_part, whole
+from deepprox.joining.live import Live, canonical, live_part, shrinks, whole
 from deepprox.joining.point import Point, certify, look
 from deepprox.problem import Problem, Weights
 
@@ -64,6 +64,7 @@ def join(
     part = live_part(problem, live, widths) if max_iter else whole(problem)
     whole_slopes = no_slopes(problem)
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
+    known = memory  # what quasi-Newton steps begin with
     direct = max_iter > 0 and one_block.suits(problem)
     while True:
         begin = part.take(W)
@@ -74,11 +75,12 @@ def join(
             small, step, rate, ready, most = begin, 1.0, 0.0, True, most if direct else min(most, WARM)
         else:
             left = max_iter - n_iter
-            known = None if n_iter or memory is None else memory.moved(part.take_rows)
+            known = None if known is None else known.moved(part.take_rows)
             small, step, rate, taken, ready, met = stages.run(
-                settle, part.problem, begin, tol, chunks, left, note, known, stages
+                settle, part.problem, begin, tol, chunks, left, note, known, stages, widths
             )
             n_iter, memory = n_iter + taken, met.moved(part.put_rows)
+        known = memory if not ready and shrinks(part.problem, small, widths) else None
         warm, ready = False, ready and n_iter < max_iter  # certifying is done below in any case
         stays = all((a == b).all() for a, b in zip(begin, small))
         if ready and not stays:  # Newton steps cost by the unit, and many may have died on the way
@@ -158,8 +160,9 @@ def settle(
     note: Note,
     memory: quasi_newton.Memory | None,
     stages: Stages,
+    widths: tuple[int, ...] = (),
 ) -> tuple[Weights, float, float, int, bool, quasi_newton.Memory]:
-    """Quasi-Newton steps until the support has settled and Newton's method can take over.
+    """Quasi-Newton steps until the support has settled and Newton's method can take over, or many units died.
 
     Returns the weights, the step length that suits their curvature, what a step gained at last, the
     number of steps taken, whether the weights are few enough for Newton, and the curvature met.
@@ -182,6 +185,8 @@ def settle(
             break
         quiet = rows["support_changed"].mean() < SETTLED or total >= PATIENCE
         if total >= chunks * quasi_newton.CHUNK and smooth and quiet and rows["n_nonzero"][-1] <= FEW:
+            break
+        if shrinks(problem, unravel(np.asarray(state.w), W), widths):
             break
         stages.reached(state, total, rate)
     w = np.asarray(state.w)

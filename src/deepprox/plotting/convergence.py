@@ -7,6 +7,7 @@ from deepprox.plotting.colours import INK, MUTED
 PHASES = {
     "batch": ("#EEF0F2", "batch"),
     "split": ("#E8EEF7", "split"),
+    "leaky": ("#F1F3E4", "leaky"),
     "join": ("#FBF1E3", "join"),
     "newton": ("#E9F4EA", "Newton"),
     "stream": ("#F3EEF7", "stream"),
