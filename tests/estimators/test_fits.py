@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_friedman1
+from sklearn.datasets import load_iris, make_classification, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
-from deepprox import DeepClassifier, DeepRegressor, links, losses, penalties, solve
+from deepprox import DeepClassifier, DeepRegressor, links, losses, penalties, scouting, solve
 from deepprox.plotting import ConvergenceDisplay
 from deepprox.runtime import bucket
 
@@ -260,3 +260,19 @@ def test_large_networks_go_both_ways(monkeypatch):
     monkeypatch.setattr(solve, "FORK", 10**6)  # more steps than there are: no second route
     with pytest.warns(ConvergenceWarning):
         assert both < 0.6 * clone(posed).fit(X, y).objective_
+
+
+def test_with_leaky_links_first_wide_networks_end_in_lower_minima(monkeypatch):
+    X, y = make_classification(150, 100, n_informative=30, n_redundant=0, n_classes=10, random_state=0)
+    found = {}
+    for over in (scouting.OVER, np.inf):  # as it is, and never
+        monkeypatch.setattr(scouting, "OVER", over)
+        fits = [
+            DeepClassifier((20,), alpha=5e-3, random_state=seed, tol=1e-3, max_iter=600).fit(X, y)
+            for seed in range(3)
+        ]
+        assert ["leaky" in set(fit.history_.phase) for fit in fits] == [over < np.inf] * 3
+        found[over] = np.array([fit.objective_ for fit in fits])
+    with_leaks, without = found.values()
+    assert with_leaks.max() < 1.002 * with_leaks.min()
+    assert with_leaks.mean() < 0.997 * without.mean()

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from deepprox import links, losses, penalties
 from deepprox.joining import box, kinks
+from deepprox.joining import finish as finish_
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.finish import finish, search
 from deepprox.joining.hessian import Hessian, hessian
@@ -376,3 +377,20 @@ def test_damping_is_kept_only_where_a_step_was_refused():
         assert found[2].objective < at.objective
         kept.append(damping)
     assert kept[0] == 0.0 < kept[1], kept
+
+
+def test_newton_steps_are_given_up_where_kinks_fill_the_model(monkeypatch):
+    posed, W = problem(links.ReLU(), penalties.L1(0.003), (8,), n=60)
+    rows = {}
+
+    def joined(full):
+        monkeypatch.setattr(finish_, "FULL", full)
+        rows[full] = []
+        return join(posed, W, 1e-6, 600, lambda phase, new: rows[full].extend((phase, row) for row in new))
+
+    monkeypatch.setattr(finish_, "COST", 0)
+    tried, refused = joined(1.0), joined(0.0)  # never full; full with the first that is held
+    assert max(row["n_held"] for phase, row in rows[1.0] if phase == "newton") > 0
+    count = {full: [phase for phase, _ in rows[full]].count("join") for full in rows}
+    assert count[0.0] > count[1.0] and len(rows[0.0]) <= 600
+    assert refused.objective <= tried.objective * 1.05

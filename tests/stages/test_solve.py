@@ -5,10 +5,13 @@ import pytest
 
 from deepprox import links, losses, penalties
 from deepprox.blocks import Dense
-from deepprox.joining import hessian, point, quasi_newton
+from deepprox.diary import Diary, Stages
+from deepprox.joining import hessian, live, point, quasi_newton
 from deepprox.joining.certificate import ravel
+from deepprox.joining.join import join
 from deepprox.joining.kinks import find_idle, no_slopes
 from deepprox.problem import Network, Problem
+from deepprox.scouting import LEAKY, leak
 from deepprox.solve import Options, initial, revive, solve
 from deepprox.splitting import admm
 from deepprox.struct import replace
@@ -131,3 +134,52 @@ def test_a_start_goes_straight_where_splitting_loses_more():
     assert "went straight" in both.message
     short = solve(posed, starts, Options(max_iter=45))
     assert short.n_iter <= 50 and "went straight" not in short.message
+
+
+def wide(link=None, n=40):
+    """Many weights for few observations."""
+    return problem(links.ReLU() if link is None else link, penalties.L1(np.asarray(0.003)), (30,), n=n, p=40)
+
+
+def leaked(posed, W, most=600):
+    diary = Diary(1, None)
+    (found,) = leak(posed, [W], 1e-6, most, diary, Stages())
+    return found, diary.rows(0)
+
+
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [(wide(), 74), (wide(links.Tanh()), 600), (wide(n=400), 600), (problem(links.ReLU(), n=4), 600)],
+    ids=["short", "smooth", "many observations", "few weights"],
+)
+def test_links_leak_only_where_it_helps(given, most):
+    through, rows = leaked(*given, most)
+    assert through is given[1] and not rows
+
+
+def test_a_wide_network_leaks_between_split_and_join():
+    posed, _ = wide()
+    for n_starts in (1, 2):
+        found = solve(posed, initial(posed, 0, n_starts), Options())
+        phases = [row["phase"] for row in found.history]
+        assert phases[39:41] == ["split", "leaky"] and phases.count("leaky") <= LEAKY
+        assert found.status == "converged"
+
+
+def test_units_that_die_on_the_way_are_left_out(monkeypatch):
+    posed, W = wide()
+    seen, chunk = [], quasi_newton.chunk
+
+    def watched(problem, W, *args, **options):
+        seen.append(W[0].shape[0])
+        return chunk(problem, W, *args, **options)
+
+    monkeypatch.setattr(quasi_newton, "chunk", watched)
+    rows, ends = [], []
+    for price in (np.inf, 0.0):
+        monkeypatch.setattr(live, "CPU", price)
+        ends.append(join(posed, W, 1e-6, 2000, lambda phase, new: rows.extend(new)))
+    first = seen.index(30, 1) if 30 in seen[1:] else 0
+    assert seen[0] == 30 and min(seen) < 15 and sorted(seen[first:], reverse=True) == seen[first:]
+    assert ends[1].objective == pytest.approx(ends[0].objective, rel=1e-6)
+    assert ends[1].status == "converged"

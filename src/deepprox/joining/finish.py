@@ -18,9 +18,10 @@ from deepprox.joining.point import Point, certify, look
 from deepprox.problem import Problem, Weights
 
 MAX_STEPS = 100
-COST = 50  # quasi-Newton steps that take as long as a Newton step
+COST = 50  # quasi-Newton steps that take as long as a Newton step of few weights
 SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest curvature
 LEAST = 1e-10  # damping after none, as a share of the largest curvature
+FULL = 0.8  # share of the candidates that may be held before there are too few
 TRIALS = 12  # dampings, each ten times the one before
 WELL_WITHIN = 1e-2
 NEAR = 2.0  # times a step length, up to which it serves as well
@@ -37,7 +38,11 @@ class Step(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """Where the Newton steps ended: the weights, the slopes that certify them, and the way there."""
+    """Where the Newton steps ended: the weights, the slopes that certify them, and the way there.
+
+    ``given_up`` is how many quasi-Newton steps take as long as each, where more of them would be a waste of
+    time, and 0 elsewhere.
+    """
 
     W: Weights
     slopes: Slopes
@@ -46,6 +51,7 @@ class Finish(NamedTuple):
     strict: bool | None
     n_held: int
     steps: list[Step]
+    given_up: int = 0
 
 
 def finish(
@@ -54,9 +60,11 @@ def finish(
     """Damped Newton steps from ``W`` until the certificate is well within ``tol`` or they stop helping.
 
     Well within, so that the zeros are those of the solution. Near a saddle the steps stop when ``rate``, what
-    a quasi-Newton step has gained of late, promises more.
+    a quasi-Newton step has gained of late, promises more. They are given up where they are expensive and more
+    is held at kinks than the model has room for.
     """
     steps: list[Step] = []
+    given_up = 0
     damping, fresh, slow, together, free = 0.0, True, False, False, np.zeros(0, int)
     charged = any(block.activity is not None for block in problem.network.blocks)
     on_live, redundant, H = None, False, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
@@ -90,12 +98,16 @@ def finish(
         before, level = float(point.certificate), float(point.objective)
         W, slopes, point, n_held = found
         slopes, point = certify(problem, W, slopes, point, step, aim)
-        slow = level - float(point.objective) < COST * rate
+        price = cost(problem, W, free)
+        slow = level - float(point.objective) < price * rate
         # a Hessian of one step earlier leaves the share of the certificate that its own step left
         fresh = float(point.certificate) ** 2 > aim * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
         steps.append(Step(*row, int(np.count_nonzero(ravel(W))), n_held))
         if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - nothing):
+            break
+        if price > COST and n_held > FULL * kinks_.N_CANDIDATES:
+            given_up = int(price)
             break
         if row[2] < nearest[0]:
             nearest = row[2], W, slopes, n_held, row[0]
@@ -105,7 +117,19 @@ def finish(
     certificate, W, slopes, n_held, _ = nearest if back else end
     # an activity is here with its majoriser, which says nothing about a minimum
     strict = None if charged or on_live is None else not redundant and cholesky(on_live) is not None
-    return Finish(W, slopes, certificate, float(step), strict, n_held, steps)
+    return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up)
+
+
+def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
+    """How many quasi-Newton steps take as long as a Newton step on so many weights.
+
+    A Newton step multiplies about ``7 m^3 + n m^2`` numbers, since it factorises some twenty times; a
+    quasi-Newton step multiplies two for every observation and weight.
+    """
+    if not problem.allsum.in_memory or problem.allsum.chained:
+        return COST  # both are journeys
+    n, m = len(problem.weight), free.size
+    return max(COST, (7 * m**3 + n * m**2) / (2 * n * sum(w.size for w in W)))
 
 
 def advance(

@@ -65,6 +65,7 @@ def join(
     whole_slopes = no_slopes(problem)
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     known = memory  # what quasi-Newton steps begin with
+    origin = None  # where they ended, and what they knew
     direct = max_iter > 0 and one_block.suits(problem)
     while True:
         begin = part.take(W)
@@ -80,7 +81,8 @@ def join(
                 settle, part.problem, begin, tol, chunks, left, note, known, stages, widths
             )
             n_iter, memory = n_iter + taken, met.moved(part.put_rows)
-        known = memory if not ready and shrinks(part.problem, small, widths) else None
+            origin = (part.put(small), memory) if taken else origin
+        known = memory if not ready and shrinks(part.problem, small, widths, max_iter - n_iter) else None
         warm, ready = False, ready and n_iter < max_iter  # certifying is done below in any case
         stays = all((a == b).all() for a, b in zip(begin, small))
         if ready and not stays:  # Newton steps cost by the unit, and many may have died on the way
@@ -94,6 +96,11 @@ def join(
             newton = one_block.descend if direct else one_threaded(finish)
             left = min(max_iter - n_iter, most)
             end = stages.run(newton, part.problem, small, slopes, step, rate, tol, left)
+            if end.given_up and origin is not None:
+                # back to before them: at the kinks that they hold quasi-Newton steps are stuck
+                (W, known), origin, chunks = origin, None, -(-end.given_up // quasi_newton.CHUNK)
+                part = live_part(problem, canonical(problem.network, W)[1], widths)
+                continue
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
@@ -186,7 +193,7 @@ def settle(
         quiet = rows["support_changed"].mean() < SETTLED or total >= PATIENCE
         if total >= chunks * quasi_newton.CHUNK and smooth and quiet and rows["n_nonzero"][-1] <= FEW:
             break
-        if shrinks(problem, unravel(np.asarray(state.w), W), widths):
+        if shrinks(problem, unravel(np.asarray(state.w), W), widths, budget - total):
             break
         stages.reached(state, total, rate)
     w = np.asarray(state.w)

@@ -17,7 +17,8 @@ from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
 
 SMALL = 1000  # weights of a problem that is taken whole: up to there compiling a smaller one costs more
-COSTLY = 1e7  # weights times observations that a smaller problem must save to pay within some hundred steps
+# weights times observations times steps that take as long as compiling another program
+CPU, GPU = 2e10, 2e13
 LADDER = tuple(sorted(b * 2**k for k in range(20) for b in (4, 6)))  # widths that get compiled
 
 
@@ -140,36 +141,28 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = ()) -> Par
     """The problem on its live units and all inputs, widths rounded up so that few shapes compile.
 
     Hidden blocks have at least ``widths``. The rounding is filled with dead units: they, and every input, are
-    free to come alive. Where that would neither halve the number of weights nor save many products, or weights
-    are few, the whole problem is cheaper than compiling another; not where ``widths`` say that many more are
-    to come.
+    free to come alive. Where that would not halve the number of weights, or there are few, the whole problem
+    is cheaper than compiling another; not where ``widths`` say that many more are to come.
     """
     full = whole(problem)
     if not all(_can_shrink(block) for block in problem.network.blocks):
         return full
     wanted = np.maximum(live_widths(live), widths or 0)
     places = (full.places[0], *map(_fill, live.reads[1:], wanted), full.places[-1])
-    before, after = n_weights(full.sizes), n_weights(len(p) for p in places)
-    few = before <= SMALL and not widths
-    if few or (after > before / 2 and not _pays(problem, before - after)):
+    few = n_weights(full.sizes) <= SMALL and not widths
+    if few or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
         return full
     blocks = tuple(replace(b, size=len(p)) for b, p in zip(problem.network.blocks, places[1:]))
     return Part(replace(problem, network=Network(blocks)), places, full.sizes)
 
 
-def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...] = ()) -> bool:
-    """Whether so many units have died that every step without them saves many products."""
-    before = sum(w.size for w in W)
-    if not _pays(problem, before):
-        return False
-    part = live_part(problem, canonical(problem.network, W)[1], widths)
-    return _pays(problem, before - n_weights(len(p) for p in part.places))
-
-
-def _pays(problem: Problem, n_saved: int) -> bool:
-    """Whether steps with so many weights less make up for another compilation."""
+def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...], steps: int) -> bool:
+    """Whether so many units have died that ``steps`` steps without them are worth another compilation."""
     alone = problem.allsum.in_memory and problem.allsum.world == 1  # else all must come to the same verdict
-    return alone and len(problem.weight) * n_saved >= COSTLY
+    price = CPU if jax.default_backend() == "cpu" else GPU
+    if not alone or steps * len(problem.weight) * sum(w.size for w in W) < 2 * price:
+        return False
+    return not live_part(problem, canonical(problem.network, W)[1], widths).all_of_it
 
 
 def _can_shrink(block: Dense) -> bool:
