@@ -13,6 +13,7 @@ ALL = [
     "envelopes",
     "barriers",
     "beginnings",
+    "leaks",
     "splits",
     "width",
     "degrees_of_freedom",

@@ -61,7 +61,7 @@ def join(
     stages = stages or Stages()
     W, live = canonical(problem.network, W)
     # without a budget there is only to look, and no smaller program is worth its compilation
-    part = live_part(problem, live, widths) if max_iter else whole(problem)
+    part = live_part(problem, live, widths, max_iter) if max_iter else whole(problem)
     whole_slopes = no_slopes(problem)
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     known = memory  # what quasi-Newton steps begin with
@@ -99,7 +99,7 @@ def join(
             if end.given_up and origin is not None:
                 # back to before them: at the kinks that they hold quasi-Newton steps are stuck
                 (W, known), origin, chunks = origin, None, -(-end.given_up // quasi_newton.CHUNK)
-                part = live_part(problem, canonical(problem.network, W)[1], widths)
+                part = live_part(problem, canonical(problem.network, W)[1], widths, max_iter - n_iter)
                 continue
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
@@ -122,7 +122,8 @@ def join(
             return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory)
         on_part = look(part.problem, small, slopes, step)
         # certified on its part and not on the whole: something outside wants to come alive
-        part = whole(problem) if float(on_part.certificate) <= tol else live_part(problem, live, widths)
+        wakes = float(on_part.certificate) <= tol
+        part = whole(problem) if wakes else live_part(problem, live, widths, max_iter - n_iter)
 
 
 def live_residual(point: Point, W: Weights, step: float) -> float:

@@ -4,6 +4,7 @@ A unit without a live input is a constant: it is absorbed in the next bias. A un
 output, or an input without a live unit, does nothing: it is removed. The function stays the same.
 """
 
+import math
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -137,14 +138,17 @@ def whole(problem: Problem) -> Part:
     return Part(problem, tuple(np.arange(n) for n in sizes), sizes)
 
 
-def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = ()) -> Part:
+def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps: float = math.inf) -> Part:
     """The problem on its live units and all inputs, widths rounded up so that few shapes compile.
 
     Hidden blocks have at least ``widths``. The rounding is filled with dead units: they, and every input, are
     free to come alive. Where that would not halve the number of weights, or there are few, the whole problem
-    is cheaper than compiling another; not where ``widths`` say that many more are to come.
+    is cheaper than compiling another; not where ``widths`` say that many more are to come. So it is where all
+    that ``steps`` steps on the live units could save on a GPU is little.
     """
     full = whole(problem)
+    if jax.default_backend() != "cpu" and not widths and not _worth(problem, n_weights(full.sizes), steps):
+        return full
     if not all(_can_shrink(block) for block in problem.network.blocks):
         return full
     wanted = np.maximum(live_widths(live), widths or 0)
@@ -158,11 +162,20 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = ()) -> Par
 
 def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...], steps: int) -> bool:
     """Whether so many units have died that ``steps`` steps without them are worth another compilation."""
-    alone = problem.allsum.in_memory and problem.allsum.world == 1  # else all must come to the same verdict
-    price = CPU if jax.default_backend() == "cpu" else GPU
-    if not alone or steps * len(problem.weight) * sum(w.size for w in W) < 2 * price:
+    if not _alone(problem) or not _worth(problem, sum(w.size for w in W), steps):
         return False
     return not live_part(problem, canonical(problem.network, W)[1], widths).all_of_it
+
+
+def _worth(problem: Problem, n_weights: int, steps: float) -> bool:
+    """Whether half of the products of so many steps take longer than compiling another program."""
+    price = CPU if jax.default_backend() == "cpu" else GPU
+    return not _alone(problem) or steps * len(problem.weight) * n_weights / 2 >= price
+
+
+def _alone(problem: Problem) -> bool:
+    """Whether all observations are here: those elsewhere must come to the same verdicts."""
+    return problem.allsum.in_memory and problem.allsum.world == 1
 
 
 def _can_shrink(block: Dense) -> bool:
