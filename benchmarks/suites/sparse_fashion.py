@@ -8,7 +8,7 @@ from benchmarks.suites.systems import SPARSE
 from benchmarks.suites.tasks import FASHION, NO_FASHION, fashion_task
 
 # minima are far: few efforts of those that get near them, up to where they end or the budget does
-STEPS = (500, 1000, 2000, 4000, 15000)
+STEPS = (500, 700, 1000, 1400, 2000, 4000, 15000)
 LONGER = {
     "deepprox": (265, 390, 600, 1000, 2000, 4000),
     "SciPy L-BFGS-B on W+ - W-": STEPS,
@@ -24,7 +24,7 @@ def main(quick: bool = False, full: bool = False) -> None:
     sizes = [500] if quick else [500, 2000, 5000]
     given = [(fashion_task(n, (50,), 1.0), 1) for n in sizes]
     systems = tuple(s._replace(efforts=LONGER.get(s.name, s.efforts)) for s in SPARSE)
-    sparse_nets.run("sparse_fashion", given, 1 if quick else 3, 20 if quick else 240, quick, systems)
+    sparse_nets.run("sparse_fashion", given, 1 if quick else 3, 20 if quick else 1000, quick, systems)
 
 
 def tell(raw: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from deepprox.struct import replace
 SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes on alone
 FORK = 2  # chunks after which a start chooses between two routes
 LEAKY = 200  # steps with leaky links, or a third of those that are left
-OVER = 5  # times as many weights as observations: from there on a network can learn single observations
+OVER = 5  # times as many weights of inputs as observations: with so many single observations can be learnt
 BEHIND = 1.0  # a route that is above the lowest by more than this share of it is given up
 APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
 
@@ -54,18 +54,14 @@ def scout(
         state, most = pick(states, route, lanes), most - FORK * quasi_newton.CHUNK
     if lanes:
         state = stages.run(steps, problem, W, state, aim, most, partial(diary.chunk, "join"), stages)
-    found = [unravel(w, routes[0][0]) for w in np.atleast_2d(state.w)]
-    if not problem.network.smooth:
-        lengths = np.atleast_1d(state.step)
-        looks = [look(problem, W, no_slopes(problem), step) for W, step in zip(found, lengths)]
-        found = [unravel(at.moved, routes[0][0]) for at in looks]
+    found = ends(problem, state, routes[0][0])
     return found, np.atleast_1d(np.array(state.objective, float)), route
 
 
 def leak(
     problem: Problem, starts: list[Weights], tol: float, most: int, diary: Diary, stages: Stages
 ) -> list[Weights]:
-    """The starts after some steps with leaky links, where weights are many for so many observations.
+    """The starts after some steps with leaky links, where inputs have many weights for so few observations.
 
     An observation on the flat side of a ReLU has no gradient there: where each counts, a minimum may leave
     it there for good. A leaky link brings it over, before the link itself goes on.
@@ -74,13 +70,23 @@ def leak(
     most = min(LEAKY, most // 3 // quasi_newton.CHUNK * quasi_newton.CHUNK)
     if network is problem.network or n_weights <= SMALL or not most:
         return starts
-    if n_weights <= OVER * float(problem.allsum(np.count_nonzero(np.asarray(problem.weight)))):
+    if starts[0][0].size <= OVER * float(problem.allsum(np.count_nonzero(np.asarray(problem.weight)))):
         return starts
     easier = replace(problem, network=network)
     W, state = stack(starts), begin(easier, starts)
     aim, note = np.asarray(10 * tol, W[0].dtype), partial(diary.chunk, "leaky")
     state = stages.run(steps, easier, W, state, aim, most, note, stages)
-    return [unravel(w, starts[0]) for w in np.atleast_2d(state.w)]
+    return ends(easier, state, starts[0])
+
+
+def ends(problem: Problem, state: quasi_newton.State, W: Weights) -> list[Weights]:
+    """The weights of every start; the prox gives them the structure of a penalty with kinks elsewhere."""
+    found = [unravel(w, W) for w in np.atleast_2d(state.w)]
+    if problem.network.smooth:
+        return found
+    lengths = np.atleast_1d(state.step)
+    looks = [look(problem, V, no_slopes(problem), step) for V, step in zip(found, lengths)]
+    return [unravel(at.moved, W) for at in looks]
 
 
 def begin(problem: Problem, starts: list[Weights]) -> quasi_newton.State:
