@@ -98,14 +98,14 @@ def finish(
         before, level = float(point.certificate), float(point.objective)
         W, slopes, point, n_held = found
         slopes, point = certify(problem, W, slopes, point, step, aim)
-        price = cost(problem, W, free)
-        slow = level - float(point.objective) < price * rate
+        slow = level - float(point.objective) < COST * rate
         # a Hessian of one step earlier leaves the share of the certificate that its own step left
         fresh = float(point.certificate) ** 2 > aim * before
         row = (float(point.objective), float(point.loss), float(point.certificate))
         steps.append(Step(*row, int(np.count_nonzero(ravel(W))), n_held))
         if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - nothing):
             break
+        price = cost(problem, W, free)
         if price > COST and n_held > FULL * kinks_.N_CANDIDATES:
             given_up = int(price)
             break
