@@ -82,6 +82,11 @@ class Network:
         return tuple(block.prox(v, step) for block, v in zip(self.blocks, V))
 
 
+@jax.jit
+def _level(loss: Loss, mean: Array) -> Array:
+    return loss.inverse_mean(mean)
+
+
 @struct
 class Problem:
     """``sum_i weight_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, weights summing to one.
@@ -103,6 +108,13 @@ class Problem:
         """Whether there is one minimum: one block, its penalty and the loss convex."""
         blocks = self.network.blocks
         return len(blocks) == 1 and blocks[0].penalty.convex and self.loss.convex
+
+    @property
+    def level(self) -> np.ndarray:
+        """``eta`` of the best constant prediction."""
+        weight, y = np.asarray(self.weight), np.asarray(self.y)
+        total, mass = self.allsum((weight @ y, weight.sum()))
+        return np.asarray(_level(self.loss, total / mass))
 
     def data_loss(self, eta: Array) -> Array:
         """The mean loss (this device's observations)."""

@@ -17,7 +17,6 @@ from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import SMALL, Live, canonical
 from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
-from deepprox.losses import Loss
 from deepprox.problem import Problem, Weights
 from deepprox.runtime import precision, products_asked
 from deepprox.scouting import FORK, leak, scout, stack, unstack
@@ -51,7 +50,8 @@ class Options(NamedTuple):
     width compiles.
     ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
     the output is always split. ``rho`` holds constraint weights to keep, one for each block (numbers,
-    or columns over observations), or None to start them from the penalties and let them grow.
+    or columns over observations), or None to start them from the penalties and let them grow. So many
+    ``tries`` to leave a unit out may be in vain before the others are kept.
     """
 
     sweeps: int = 40
@@ -64,6 +64,7 @@ class Options(NamedTuple):
     rho: tuple[Any, ...] | None = None
     pace: admm.Pace = admm.Pace()
     inner: admm.Inner = admm.Inner()
+    tries: int = 2
     max_iter: int = 2000
     tol: float = 1e-6
 
@@ -94,6 +95,7 @@ class Solution(NamedTuple):
     history: list[dict[str, Any]]
     seconds: dict[str, float]
     memory: Memory | State | None = None
+    lasts: float | None = None
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -101,21 +103,13 @@ class Solution(NamedTuple):
         return tuple(int(np.count_nonzero(w)) for w in self.W)
 
 
-@jax.jit
-def _level(loss: Loss, mean: jax.Array) -> jax.Array:
-    return loss.inverse_mean(mean)
-
-
 def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     """Random weights, with the output bias at the best constant prediction."""
     rng = np.random.default_rng(seed)
-    weight, y = np.asarray(problem.weight), np.asarray(problem.y)
-    sums = problem.allsum((weight @ y, weight.sum()))
-    level = np.asarray(_level(problem.loss, sums[0] / sums[1]))
     starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]
     for W in starts:
-        W[-1][:, 0] = level
-    return [tuple(w.astype(y.dtype) for w in W) for W in starts]
+        W[-1][:, 0] = problem.level
+    return [tuple(w.astype(np.asarray(problem.y).dtype) for w in W) for W in starts]
 
 
 def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
@@ -181,7 +175,16 @@ def solve(
         note = partial(diary.tell, lane=best)
         curvature = None if isinstance(memory, State) else memory
         found = join(
-            problem, chosen, options.tol, budget, note, options.warm, options.widths, curvature, stages
+            problem,
+            chosen,
+            options.tol,
+            budget,
+            note,
+            options.warm,
+            options.widths,
+            curvature,
+            stages,
+            options.tries,
         )
         objectives[best] = found.objective
         diary.lap("join")
@@ -213,6 +216,7 @@ def solve(
         history=history,
         seconds=diary.seconds,
         memory=found.memory,
+        lasts=found.lasts,
     )
 
 

@@ -159,7 +159,7 @@ def test_the_history_has_a_row_for_each_iteration(fitted):
     assert {"phase", "objective", "loss", "primal", "dual", "certificate", "n_nonzero", "seconds"} <= {
         *history
     }
-    assert set(history.phase) <= {"split", "join", "newton"}
+    assert set(history.phase) <= {"split", "join", "prune", "newton"}
     np.testing.assert_allclose(history.objective.iloc[-1], fitted.objective_, rtol=1e-6)
 
 

@@ -49,6 +49,12 @@ def test_path_ends_with_the_first_empty_network(net):
     assert {one.status for one in net.solutions} == {"converged"}
 
 
+def test_no_network_of_a_path_is_worse_than_none(net):
+    """A stronger penalty may make a network worse than the constant: there the path ends."""
+    assert (np.diff(net.frame()["objective"]) > 0).any()
+    assert (net.frame()["objective"] <= net.frame()["objective"].iloc[-1] * (1 + 1e-9)).all()
+
+
 def test_model_of_a_path_is_a_fitted_estimator(net, data):
     X, y = data
     model = net[3]

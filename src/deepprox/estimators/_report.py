@@ -19,7 +19,8 @@ class ReportMixin:
         """One row for each iteration: phase, objective, loss, residuals, certificate, non-zeros.
 
         In the phase "batch" an iteration is 50 steps, and its loss the mean over the rows that they drew;
-        in the phase "leaky" the objective is that of the network with leaky links.
+        in the phase "leaky" the objective is that of the network with leaky links; the phase "prune" begins
+        with a unit left out, and higher than it ends.
         """
         check_is_fitted(self)
         import pandas as pd

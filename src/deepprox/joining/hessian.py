@@ -7,11 +7,11 @@ A weight ``w_aj`` reaches the loss through its unit's pre-activation alone: movi
     H[aj, bk] = sum_i F_ij (dg_ib / dz_ia  F_ik  +  g_ib  dF_ik / dz_ia).
 
 One pass through the network gives ``dg`` and ``dF`` of a unit for all observations at once: as many passes
-as there are live units, not as many as live weights.
+as there are live hidden units, not as many as live weights. An output needs no pass but the loss alone.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from deepprox import traces
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import flatten
 from deepprox.joining.kinks import Slopes
+from deepprox.joining.live import width
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
 
@@ -45,29 +46,43 @@ class Places(NamedTuple):
         return cls((np.cumsum(units) - units)[block] + row, (np.cumsum(features) - features)[block] + column)
 
 
+class Bends(NamedTuple):
+    """``g`` and ``F``, and what moves with the pre-activation of a unit.
+
+    ``dg`` and ``dF`` have a matrix for each of some hidden units, and ``dg_out`` for each output, with those
+    rows of ``dg`` alone that belong to outputs: no other unit comes after. What the first block reads does
+    not move: it has no rows in ``dF``.
+    """
+
+    g: Any
+    F: Any
+    dg: Any
+    dF: Any
+    dg_out: Any
+
+
 @partial(traces.jit, static_argnames=("blurred",))
 def _unit_derivatives(
     problem: Problem, W: Weights, slopes: Slopes, units: Array, blurred: bool = False
-) -> tuple[Array, ...]:
-    """``g`` and ``F``, and their derivatives in the pre-activation of each of ``units``.
-
-    What the first block reads does not move: it has no rows among the derivatives of ``F``.
-    """
+) -> Bends:
+    """The derivatives of all units, in the pre-activations of the hidden ``units`` and of the outputs."""
     sizes = [block.size for block in problem.network.blocks]
     nobody = jnp.zeros((problem.X.shape[0], 1), bool)
 
-    def mean_loss(shift: Array) -> tuple[Array, Array]:
+    def mean_loss(shift: Array) -> tuple[Array, tuple[Array, Array]]:
         shifts = jnp.split(shift.T, np.cumsum(sizes)[:-1], axis=1)
         at = kinks_.forward(problem, W, slopes, nobody, on_z=shifts, blurred=blurred)
         features = [block.features(r).T for block, r in zip(problem.network.blocks[1:], at.reads[1:])]
         # the majoriser: an activity may tie observations together
         acts = problem.network.activity(at.Z, at.reads[1:], problem.weight, majorised=True)
-        return problem.data_loss(at.Z[-1]) + acts, jnp.concatenate([still[:0], *features])
+        return problem.data_loss(at.Z[-1]) + acts, (jnp.concatenate([still[:0], *features]), at.Z[-1])
 
     still = jnp.zeros((sum(sizes), problem.X.shape[0]), problem.X.dtype)
-    (g, F), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)
-    dg, dF = lax.map(lambda unit: push(still.at[unit].set(1.0, mode="drop")), units)
-    return g, jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]), dg, dF
+    (g, (F, eta)), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)
+    dg, (dF, _) = lax.map(lambda unit: push(still.at[unit].set(1.0, mode="drop")), units)
+    _, push_out = jax.linearize(jax.grad(problem.data_loss), eta)
+    dg_out = lax.map(lambda unit: push_out(jnp.zeros_like(eta).at[:, unit].set(1.0)).T, jnp.arange(sizes[-1]))
+    return Bends(g, jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]), dg, dF, dg_out)
 
 
 @traces.jit
@@ -144,9 +159,11 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
     """
     at = Places.of(live, W)
     units, counts = np.unique(at.unit, return_counts=True)
-    padded = np.full(-(-units.size // 8) * 8, np.iinfo(np.int32).max, np.int32)
-    padded[: units.size] = units
-    each = 8 * padded.size * sum(sum(w.shape) for w in W)
+    n_hidden, n_out = sum(len(w) for w in W[:-1]), len(W[-1])
+    hidden = units[units < n_hidden]
+    padded = np.full(width(hidden.size, n_hidden), np.iinfo(np.int32).max, np.int32)
+    padded[: hidden.size] = hidden
+    each = 8 * (padded.size * sum(sum(w.shape) for w in W) + n_out**2)
     room, blurred = (BYTES, False) if problem.allsum.in_memory else (FEW_BYTES, True)
     H = np.zeros((live.size, live.size))
     for turn in problem.allsum.turns(problem):
@@ -155,31 +172,28 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
             X, y, weight = (np.asarray(a)[rows] for a in (turn.X, turn.y, turn.weight))
             some = replace(turn, X=X, y=y, weight=weight)
             bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
-            g, F, dg, dF = (np.asarray(a) for a in _unit_derivatives(some, W, bent, padded, blurred))
-            H += _assemble(g, F, dg, dF, at, counts)
+            bends = _unit_derivatives(some, W, bent, padded, blurred)
+            H += _assemble(bends._make(np.asarray(a) for a in bends), at, units, counts)
     H = np.triu(H) + np.triu(H, 1).T
     return np.asarray(problem.allsum(H), float)
 
 
-def _assemble(
-    g: np.ndarray,
-    F: np.ndarray,
-    dg: np.ndarray,
-    dF: np.ndarray,
-    at: Places,
-    counts: np.ndarray,
-) -> np.ndarray:
+def _assemble(bends: Bends, at: Places, units: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The upper triangle, one row of blocks for each unit: weights are sorted by block, then unit."""
+    g, F, dg, dF, dg_out = bends
     H = np.zeros((at.unit.size, at.unit.size))
-    first = np.cumsum(counts) - counts
+    first, n_hidden = np.cumsum(counts) - counts, len(g) - len(dg_out)
     moving = at.feature - (F.shape[0] - dF.shape[1])  # negative where the first block reads
     tail = np.flatnonzero(moving >= 0)
-    reads, bends = F[at.feature], np.any(dF, axis=2)
+    reads, bent = F[at.feature], np.any(dF, axis=2)
     room = np.empty(reads.shape, reads.dtype)  # once: fresh memory costs as much as what is done in it
-    for k, lo in enumerate(first):
-        M = np.take(dg[k], at.unit[lo:], axis=0, out=room[lo:], mode="clip")
+    for k, (unit, lo) in enumerate(zip(units, first)):
+        out = unit >= n_hidden
+        d, after = (dg_out[unit - n_hidden], at.unit[lo:] - n_hidden) if out else (dg[k], at.unit[lo:])
+        M = np.take(d, after, axis=0, out=room[lo:], mode="clip")
         M *= reads[lo:]
-        later = tail[(tail >= lo) & bends[k, moving[tail]]]
-        M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]
+        if not out:
+            later = tail[(tail >= lo) & bent[k, moving[tail]]]
+            M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]
         H[lo : lo + counts[k], lo:] = reads[lo : lo + counts[k]] @ M.T
     return H

@@ -14,6 +14,7 @@ from deepprox.joining.finish import finish
 from deepprox.joining.kinks import any_held, no_slopes
 from deepprox.joining.live import Live, canonical, live_part, shrinks, whole
 from deepprox.joining.point import Point, certify, look
+from deepprox.joining.pruning import prune
 from deepprox.problem import Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
@@ -27,7 +28,11 @@ Note = Callable[[str, list[dict[str, Any]]], None]
 
 
 class Joined(NamedTuple):
-    """A stationary point in canonical form, or as near to one as the budget allowed."""
+    """A stationary point in canonical form, or as near to one as the budget allowed.
+
+    ``lasts`` is how many times as strong the penalty may be until one of its units no longer pays, if one was
+    tried.
+    """
 
     W: tuple[np.ndarray, ...]
     live: Live
@@ -39,6 +44,7 @@ class Joined(NamedTuple):
     status: str
     n_iter: int
     memory: Any = None
+    lasts: float | None = None
 
 
 def join(
@@ -51,12 +57,14 @@ def join(
     widths: tuple[int, ...] = (),
     memory: quasi_newton.Memory | None = None,
     stages: Stages | None = None,
+    tries: int | None = None,
 ) -> Joined:
     """From ``W`` to a certified stationary point of the objective; ``note`` gets every row.
 
     ``warm`` says that ``W`` is near one, so that Newton steps come first; no hidden block is cut below
     ``widths``. ``memory`` is what an earlier run on these data knew of the curvature. ``stages`` are those of
-    this run that are done.
+    this run that are done. Before Newton steps so many ``tries`` to leave out a unit may be in vain; with
+    None all are kept.
     """
     stages = stages or Stages()
     W, live = canonical(problem.network, W)
@@ -66,7 +74,7 @@ def join(
     n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
     known = memory  # what quasi-Newton steps begin with
     origin = None  # where they ended, and what they knew
-    direct = max_iter > 0 and one_block.suits(problem)
+    direct, lasts, met = max_iter > 0 and one_block.suits(problem), None, None
     while True:
         begin = part.take(W)
         most = max_iter - n_iter
@@ -82,6 +90,14 @@ def join(
             )
             n_iter, memory = n_iter + taken, met.moved(part.put_rows)
             origin = (part.put(small), memory) if taken else origin
+        met, left = None if small is begin else met, max_iter - n_iter
+        # from a solution on these data, or from where steps have led: elsewhere units may yet come to pay
+        if tries is not None and ready and left and not direct and near(problem) and (met or memory):
+            less = stages.run(prune, part.problem, small, tol, left, tries, note, met)
+            tries, lasts, n_iter = None, less.lasts, n_iter + len(less.rows)
+            if less.memory is not None:
+                small, rate, memory = less.W, less.rate, less.memory.moved(part.put_rows)
+                step, origin = bounded(float(less.memory.step), small[0].dtype), (part.put(small), memory)
         known = memory if not ready and shrinks(part.problem, small, widths, max_iter - n_iter) else None
         warm, ready = False, ready and n_iter < max_iter  # certifying is done below in any case
         stays = all((a == b).all() for a, b in zip(begin, small))
@@ -119,11 +135,16 @@ def join(
         status = verdict(point, tol, n_iter, max_iter, idle)
         if status:
             numbers = float(point.objective), float(point.loss), float(point.certificate)
-            return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory)
+            return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory, lasts)
         on_part = look(part.problem, small, slopes, step)
         # certified on its part and not on the whole: something outside wants to come alive
         wakes = float(on_part.certificate) <= tol
         part = whole(problem) if wakes else live_part(problem, live, widths, max_iter - n_iter)
+
+
+def near(problem: Problem) -> bool:
+    """Whether a look at all observations is no journey."""
+    return problem.allsum.in_memory and not problem.allsum.chained
 
 
 def live_residual(point: Point, W: Weights, step: float) -> float:
@@ -185,14 +206,14 @@ def settle(
         limit = np.int32(min(quasi_newton.CHUNK, budget - total))
         before = float(state.objective)
         state, info, taken = quasi_newton.chunk(problem, W, state, tol_, limit, lanes=False)
-        rows = {name: np.asarray(column)[: int(taken)] for name, column in info._asdict().items()}
-        note("join", [dict(zip(rows, row)) for row in zip(*(column.tolist() for column in rows.values()))])
+        rows = quasi_newton.rows(info, taken)
+        note("join", rows)
         total += int(taken)
         rate = (before - float(state.objective)) / max(int(taken), 1)
         if int(taken) < limit or bool(state.stalled):
             break
-        quiet = rows["support_changed"].mean() < SETTLED or total >= PATIENCE
-        if total >= chunks * quasi_newton.CHUNK and smooth and quiet and rows["n_nonzero"][-1] <= FEW:
+        quiet = np.mean([row["support_changed"] for row in rows]) < SETTLED or total >= PATIENCE
+        if total >= chunks * quasi_newton.CHUNK and smooth and quiet and rows[-1]["n_nonzero"] <= FEW:
             break
         if shrinks(problem, unravel(np.asarray(state.w), W), widths, budget - total):
             break

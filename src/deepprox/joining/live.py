@@ -191,7 +191,12 @@ def n_weights(sizes: Iterable[int]) -> int:
 
 def live_widths(live: Live) -> tuple[int, ...]:
     """How many units the hidden blocks have alive, rounded up to a width that gets compiled."""
-    return tuple(next((size for size in LADDER if size >= mask.sum()), mask.size) for mask in live.reads[1:])
+    return tuple(width(int(mask.sum()), mask.size) for mask in live.reads[1:])
+
+
+def width(wanted: int, most: int) -> int:
+    """The least width that gets compiled and has so many units."""
+    return min(next((size for size in LADDER if size >= wanted), most), most)
 
 
 def _fill(mask: np.ndarray, wanted: int) -> np.ndarray:

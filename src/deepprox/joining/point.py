@@ -66,7 +66,13 @@ def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array
 def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool = False) -> Point:
     """Objective, gradients with the chosen slopes, and the certificate they give."""
     point = _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride))
-    return point._replace(Z=problem.allsum.rows(point.Z), upstream=problem.allsum.rows(point.upstream))
+    return point._replace(
+        objective=np.asarray(point.objective),  # once: numbers are asked for many times
+        loss=np.asarray(point.loss),
+        certificate=np.asarray(point.certificate),
+        Z=problem.allsum.rows(point.Z),
+        upstream=problem.allsum.rows(point.upstream),
+    )
 
 
 def certify(

@@ -73,6 +73,12 @@ class Info(NamedTuple):
     support_changed: Array
 
 
+def rows(info: Info, taken: Any) -> list[dict[str, Any]]:
+    """The history of the steps of one call, one row each."""
+    columns = {name: np.asarray(column)[: int(taken)].tolist() for name, column in info._asdict().items()}
+    return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+
 def start(
     w: Any, objective: Any, loss: Any, gradient: Any, certificate: Any, memory: Memory | None = None
 ) -> State:

@@ -9,6 +9,7 @@ PHASES = {
     "split": ("#E8EEF7", "split"),
     "leaky": ("#F1F3E4", "leaky"),
     "join": ("#FBF1E3", "join"),
+    "prune": ("#F9E9EC", "prune"),
     "newton": ("#E9F4EA", "Newton"),
     "stream": ("#F3EEF7", "stream"),
 }

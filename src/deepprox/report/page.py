@@ -11,11 +11,11 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no sc
 STYLE = """
 :root{color-scheme:light dark;--fg:#1f2937;--soft:#5b6472;--bg:#f6f7f9;--card:#ffffff;--line:#e3e6eb;
 --ink:#1f3b73;--good:#1d7a4f;--warn:#b4541a;--bar:#2563c9;--heat:37,99,201;--split:#e8eef7;--join:#fbf1e3;
---newton:#e9f4ea;--batch:#eef0f2;--leaky:#f1f3e4;--stream:#f3eef7;
+--newton:#e9f4ea;--batch:#eef0f2;--leaky:#f1f3e4;--prune:#f9e9ec;--stream:#f3eef7;
 --red:#c8553d;--amber:#c07f2e;--green:#2a7f62;--grid:#e3e6eb}
 @media(prefers-color-scheme:dark){:root{--fg:#e5e7eb;--soft:#9aa3b2;--bg:#0e1015;--card:#14171d;--line:#272c36;
 --ink:#9dbcf5;--good:#5fce9a;--warn:#f0a36b;--bar:#6ea8fe;--heat:110,168,254;--split:#1a2130;--join:#2a2318;
---newton:#18271d;--batch:#20242a;--leaky:#22261a;--stream:#241c2e;
+--newton:#18271d;--batch:#20242a;--leaky:#22261a;--prune:#2c1b20;--stream:#241c2e;
 --red:#ef8b74;--amber:#e6b26a;--green:#64c9a2;--grid:#272c36}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--fg);

@@ -27,6 +27,7 @@ POINTS = 4  # solutions through which a path is continued
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
 DOUBLED = 2.0  # from one strength to the next, in search of the empty network
+SURE = 4.0  # times as strong, up to which all units are taken to pay where it is not known
 NEAR = 1.01  # neighbours that are not told apart any further
 
 
@@ -36,6 +37,7 @@ class Walk:
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
         self.model, self.stages = model, Stages()
         self.widths: tuple[int, ...] = ()
+        self.due = 0.0  # the strength from which on a unit may not pay
         inputs, Y, weight = model._read(X, y, sample_weight)
         self.dtype = inputs.dtype
         with precision(self.dtype):
@@ -76,10 +78,14 @@ class Walk:
             W = (W[0] * np.concatenate([[True], inputs]).astype(self.dtype), *W[1:])
         with precision(self.dtype):
             posed = self.posed(alpha, inputs)
+            if last is not None:
+                changes["tries"] = int(alpha >= self.due)
             solve = partial(self.model._solve, posed, W=W, memory=memory, widths=self.widths, **changes)
             found = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
         self.widths = self.widths or live_widths(found.live)
+        if found.lasts is not None:
+            self.due = alpha * min(found.lasts, SURE)
         return found
 
     def ahead(self, alpha: float, before: "list[Stage]") -> Weights:
@@ -129,9 +135,7 @@ class Walk:
         """The mean loss of the best constant prediction."""
         problem = self.base.problem
         with precision(self.dtype):
-            mean = np.asarray(problem.weight) @ np.asarray(problem.y)
-            eta = np.broadcast_to(np.asarray(problem.loss.inverse_mean(mean)), problem.y.shape)
-            return float(problem.data_loss(eta))
+            return float(problem.data_loss(np.broadcast_to(problem.level, problem.y.shape)))
 
 
 class Walked(NamedTuple):

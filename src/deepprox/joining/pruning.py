@@ -1,0 +1,134 @@
+"""Units that do not pay: without one of them the objective is lower, though no descent leads there.
+
+A unit costs what the penalty charges for its weights. Where the others could do its work for less, the way to
+the network without it first leads up. So the unit that would be missed least is left out, the others take
+some steps, and the lower of both networks goes on.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepprox.joining import quasi_newton
+from deepprox.joining.certificate import ravel, unravel
+from deepprox.joining.kinks import no_slopes
+from deepprox.joining.point import look
+from deepprox.problem import Problem, Weights
+
+SETTLED = 1e-3  # share of the objective that a chunk of steps gains at most once it is clear where they lead
+
+
+class Descent(NamedTuple):
+    """Where quasi-Newton steps led, their history, what they met, and what the last of them gained.
+
+    ``lasts`` is how many times as strong the penalty may be, about, until another unit does not pay, if one
+    was tried.
+    """
+
+    W: Weights
+    objective: float
+    loss: float
+    rows: list[dict[str, Any]]
+    memory: quasi_newton.Memory | None
+    rate: float
+    lasts: float | None = None
+
+
+def prune(
+    problem: Problem,
+    W: Weights,
+    tol: float,
+    most: int,
+    tries: int,
+    note: Callable[[str, list[dict[str, Any]]], None],
+    known: quasi_newton.Memory | None = None,
+) -> Descent:
+    """``W`` without the units that do not pay, in at most ``most`` steps; no memory where all of them do.
+
+    What is ``known`` of the curvature takes ``W`` itself to where it leads first; without, it is near a
+    minimum, and where that is above the empty network nothing is left. So many ``tries`` may be in vain
+    before all units that are left are kept.
+    """
+    if known is None:
+        found = descend(problem, W, np.inf, tol, 0)._replace(W=W, memory=None)
+        empty = descend(problem, nothing(problem, W), np.inf, tol, 0)
+        if empty.objective < found.objective:
+            return empty
+    else:
+        found = descend(problem, W, np.inf, tol, most, known)
+        note("join", found.rows)
+        most -= len(found.rows)
+    while tries and most > 0:
+        until = np.inf
+        for trial in missed_least(problem, found.W)[:tries]:
+            less = descend(problem, trial, found.objective, tol, most)
+            most -= len(less.rows)
+            if less.objective < found.objective:
+                note("prune", less.rows)
+                found = less._replace(rows=found.rows + less.rows)
+                break
+            until = min(until, lasts(found, less))
+        else:
+            return found._replace(lasts=until)
+    return found
+
+
+def lasts(found: Descent, less: Descent) -> float:
+    """How many times as strong the penalty may be until what it charges makes the other network lower."""
+    saved = (found.objective - found.loss) - (less.objective - less.loss)
+    return 1 + (less.objective - found.objective) / saved if saved > 0 else np.inf
+
+
+def nothing(problem: Problem, W: Weights) -> Weights:
+    """The weights of the best constant prediction."""
+    out = [np.zeros_like(w) for w in W]
+    out[-1][:, 0] = problem.level
+    return tuple(out)
+
+
+def missed_least(problem: Problem, W: Weights) -> list[Weights]:
+    """The network without each of its live units in turn, that first of which the objective is lowest."""
+    trials = []
+    for l, block in enumerate(problem.network.blocks[:-1]):
+        if block.link.elementwise:  # else what is read is not one unit's
+            trials += [without(W, l, int(unit)) for unit in np.flatnonzero(W[l + 1][:, 1:].any(0))]
+    levels = [float(look(problem, trial, no_slopes(problem), 1.0).objective) for trial in trials]
+    return [trials[k] for k in np.argsort(levels)]
+
+
+def without(W: Weights, l: int, unit: int) -> Weights:
+    """The weights without one unit of block ``l``."""
+    out = list(map(np.array, W))
+    out[l][unit] = 0
+    out[l + 1][:, 1 + unit] = 0
+    return tuple(out)
+
+
+def descend(
+    problem: Problem,
+    W: Weights,
+    level: float,
+    tol: float,
+    most: int,
+    known: quasi_newton.Memory | None = None,
+) -> Descent:
+    """Steps from ``W`` until it is clear where they lead, or that it is not below ``level``.
+
+    What is left to gain falls at best like one over the number of steps.
+    """
+    at = look(problem, W, no_slopes(problem), 1.0)
+    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate, known)
+    tol_, rate = np.asarray(tol, state.w.dtype), 0.0
+    rows: list[dict[str, Any]] = []
+    while len(rows) < most:
+        limit, before = np.int32(min(quasi_newton.CHUNK, most - len(rows))), float(state.objective)
+        state, info, taken = quasi_newton.chunk(problem, W, state, tol_, limit, lanes=False)
+        rows += quasi_newton.rows(info, taken)
+        now = float(state.objective)
+        rate = (before - now) / max(int(taken), 1)
+        if int(taken) < limit or rate * limit <= SETTLED * abs(now) or now - rate * len(rows) > level:
+            break
+    memory = quasi_newton.Memory(state.S, state.Y, state.n_pairs, state.step)
+    numbers = float(state.objective), float(state.loss)
+    return Descent(unravel(np.asarray(state.w), W), *numbers, rows, memory, rate)
