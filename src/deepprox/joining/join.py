@@ -57,14 +57,13 @@ def join(
     widths: tuple[int, ...] = (),
     memory: quasi_newton.Memory | None = None,
     stages: Stages | None = None,
-    tries: int | None = None,
+    tries: int = 0,
 ) -> Joined:
     """From ``W`` to a certified stationary point of the objective; ``note`` gets every row.
 
     ``warm`` says that ``W`` is near one, so that Newton steps come first; no hidden block is cut below
     ``widths``. ``memory`` is what an earlier run on these data knew of the curvature. ``stages`` are those of
-    this run that are done. Before Newton steps so many ``tries`` to leave out a unit may be in vain; with
-    None all are kept.
+    this run that are done. Before Newton steps so many ``tries`` to leave out a unit may be in vain.
     """
     stages = stages or Stages()
     W, live = canonical(problem.network, W)
@@ -81,7 +80,8 @@ def join(
         if not max_iter:  # there is only to look: what is known of the curvature stays where it is
             small, step, rate, ready = begin, 1.0, 0.0, False
         elif direct or (warm and newton_can(part.problem, begin, tol)):
-            small, step, rate, ready, most = begin, 1.0, 0.0, True, most if direct else min(most, WARM)
+            small, rate, ready, most = begin, 0.0, True, most if direct else min(most, WARM)
+            step = 1.0 if memory is None else float(memory.step)
         else:
             left = max_iter - n_iter
             known = None if known is None else known.moved(part.take_rows)
@@ -92,9 +92,9 @@ def join(
             origin = (part.put(small), memory) if taken else origin
         met, left = None if small is begin else met, max_iter - n_iter
         # from a solution on these data, or from where steps have led: elsewhere units may yet come to pay
-        if tries is not None and ready and left and not direct and near(problem) and (met or memory):
+        if tries and ready and left and not direct and near(problem) and (met or memory):
             less = stages.run(prune, part.problem, small, tol, left, tries, note, met)
-            tries, lasts, n_iter = None, less.lasts, n_iter + len(less.rows)
+            tries, lasts, n_iter = 0, less.lasts, n_iter + len(less.rows)
             if less.memory is not None:
                 small, rate, memory = less.W, less.rate, less.memory.moved(part.put_rows)
                 step, origin = bounded(float(less.memory.step), small[0].dtype), (part.put(small), memory)
@@ -120,6 +120,7 @@ def join(
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
+            memory = memory and memory._replace(step=np.asarray(step, small[0].dtype))
             chunks = 2 if strict else 4
         direct = False
         W, live = canonical(problem.network, part.put(small))

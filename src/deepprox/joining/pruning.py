@@ -47,19 +47,14 @@ def prune(
     """``W`` without the units that do not pay, in at most ``most`` steps; no memory where all of them do.
 
     What is ``known`` of the curvature takes ``W`` itself to where it leads first; without, it is near a
-    minimum, and where that is above the empty network nothing is left. So many ``tries`` may be in vain
-    before all units that are left are kept.
+    minimum. So many ``tries`` may be in vain before all units that are left are kept.
     """
+    found = descend(problem, W, np.inf, tol, 0 if known is None else most, known)
+    note("join", found.rows)
+    most -= len(found.rows)
     if known is None:
-        found = descend(problem, W, np.inf, tol, 0)._replace(W=W, memory=None)
-        empty = descend(problem, nothing(problem, W), np.inf, tol, 0)
-        if empty.objective < found.objective:
-            return empty
-    else:
-        found = descend(problem, W, np.inf, tol, most, known)
-        note("join", found.rows)
-        most -= len(found.rows)
-    while tries and most > 0:
+        found = found._replace(W=W, memory=None)
+    while most > 0:
         until = np.inf
         for trial in missed_least(problem, found.W)[:tries]:
             less = descend(problem, trial, found.objective, tol, most)
@@ -78,13 +73,6 @@ def lasts(found: Descent, less: Descent) -> float:
     """How many times as strong the penalty may be until what it charges makes the other network lower."""
     saved = (found.objective - found.loss) - (less.objective - less.loss)
     return 1 + (less.objective - found.objective) / saved if saved > 0 else np.inf
-
-
-def nothing(problem: Problem, W: Weights) -> Weights:
-    """The weights of the best constant prediction."""
-    out = [np.zeros_like(w) for w in W]
-    out[-1][:, 0] = problem.level
-    return tuple(out)
 
 
 def missed_least(problem: Problem, W: Weights) -> list[Weights]:

@@ -6,7 +6,7 @@ penalty is weak, and follows that solution until nothing is left of it.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ POINTS = 4  # solutions through which a path is continued
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
 DOUBLED = 2.0  # from one strength to the next, in search of the empty network
-SURE = 4.0  # times as strong, up to which all units are taken to pay where it is not known
+SURE = 2.0  # times as strong, up to which all units are taken to pay where it is not known
 NEAR = 1.01  # neighbours that are not told apart any further
 
 
@@ -131,6 +131,15 @@ class Walk:
         return bool(explained[0] <= 0.01 * explained[1])
 
     @property
+    def nothing(self) -> Weights:
+        """The weights of the best constant prediction."""
+        problem = self.base.problem
+        W = tuple(np.zeros(shape, self.dtype) for shape in problem.network.shapes(problem.X.shape[1]))
+        with precision(self.dtype):
+            W[-1][:, 0] = problem.level
+        return W
+
+    @cached_property
     def null_loss(self) -> float:
         """The mean loss of the best constant prediction."""
         problem = self.base.problem
@@ -218,7 +227,12 @@ class Trail:
         last %= len(self.stages)
         before = self.stages[last]
         W = None if self.changes else self.problem.ahead(alpha, self.stages[: last + 1])
-        solution = here = self.problem.solve(alpha, before.found, W=W, **self.changes)
+        solution = self.problem.solve(alpha, before.found, W=W, **self.changes)
+        if solution.objective > self.problem.null_loss:
+            # no network that is near pays; the empty one may be charged too
+            empty = self.problem.solve(alpha, before.found, W=self.problem.nothing, **self.changes)
+            solution = min(solution, empty, key=lambda found: found.objective)
+        here = solution
         if self.way.relax:
             here = relaxed(self.problem, self.stages[0].alpha, solution, before.shown, self.changes)
         return self._keep(last + 1, Stage(alpha, solution, here), total)
