@@ -79,7 +79,7 @@ class Walk:
         with precision(self.dtype):
             posed = self.posed(alpha, inputs)
             if last is not None:
-                changes["tries"] = int(alpha >= self.due)
+                changes = {"tries": int(alpha >= self.due)} | changes
             solve = partial(self.model._solve, posed, W=W, memory=memory, widths=self.widths, **changes)
             found = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
@@ -88,8 +88,8 @@ class Walk:
             self.due = alpha * min(found.lasts, SURE)
         return found
 
-    def ahead(self, alpha: float, before: "list[Stage]") -> Weights:
-        """Weights to start from: a polynomial in ``log alpha`` through the last solutions.
+    def ahead(self, alpha: float, before: "list[Stage]") -> tuple[Weights, float]:
+        """Weights to start from and their objective: a polynomial in ``log alpha`` through the last solutions.
 
         Through two, or more where they have the same zeros, since a path is smooth only there; through fewer
         while that lowers the objective.
@@ -107,7 +107,7 @@ class Walk:
                 if not objective < lowest:
                     break
                 W, lowest = trial, objective
-        return W
+        return W, lowest
 
     def grid(self, count: int, eps: float) -> np.ndarray:
         """``count`` strengths, geometrically, from ``eps`` times that which empties a lasso up to it.
@@ -226,12 +226,17 @@ class Trail:
         """The stage at a strength, from number ``last`` and put after it."""
         last %= len(self.stages)
         before = self.stages[last]
-        W = None if self.changes else self.problem.ahead(alpha, self.stages[: last + 1])
-        solution = self.problem.solve(alpha, before.found, W=W, **self.changes)
+        W, changes = None, self.changes
+        if not changes:
+            W, level = self.problem.ahead(alpha, self.stages[: last + 1])
+            # of a network that does not pay no unit is to be tried
+            changes = {"tries": 0} if level > self.problem.null_loss else {}
+        solution = self.problem.solve(alpha, before.found, W=W, **changes)
         if solution.objective > self.problem.null_loss:
-            # no network that is near pays; the empty one may be charged too
             empty = self.problem.solve(alpha, before.found, W=self.problem.nothing, **self.changes)
-            solution = min(solution, empty, key=lambda found: found.objective)
+            solution = min(
+                solution, empty, key=lambda found: found.objective
+            )  # a constant may be charged too
         here = solution
         if self.way.relax:
             here = relaxed(self.problem, self.stages[0].alpha, solution, before.shown, self.changes)
