@@ -14,6 +14,7 @@ ALL = [
     "barriers",
     "beginnings",
     "leaks",
+    "units",
     "splits",
     "width",
     "degrees_of_freedom",

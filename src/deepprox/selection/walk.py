@@ -89,10 +89,10 @@ class Walk:
         return found
 
     def ahead(self, alpha: float, before: "list[Stage]") -> tuple[Weights, float]:
-        """Weights to start from and their objective: a polynomial in ``log alpha`` through the last solutions.
+        """Weights to start from, and their objective.
 
-        Through two, or more where they have the same zeros, since a path is smooth only there; through fewer
-        while that lowers the objective.
+        They are on a polynomial in ``log alpha`` through the last solutions: through two, or more where they
+        have the same zeros, since a path is smooth only there; through fewer while that lowers the objective.
         """
         last = before[: -1 - POINTS : -1]
         zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
