@@ -22,6 +22,7 @@ from deepprox.joining.point import Point, look
 from deepprox.problem import Problem, Weights
 
 SITS = 1e-8  # of a pre-activation that is at its kink
+FIRST = 32  # candidates, the nearest, that have a slope of their own at first
 
 
 def cholesky(H: np.ndarray) -> np.ndarray | None:
@@ -101,23 +102,40 @@ class Model(NamedTuple):
     def solve(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
         """The step of all weights and the slopes of the candidates, if the model is convex.
 
-        Undamped it is Newton's; damped, what is concave in the penalty is replaced by its tangent. A weight
-        that would cross a kink of its penalty stops at zero, and the others are solved for again: with the
-        curvature ``L L'`` and ``Q`` the range of ``L^-1`` on the weights that stop, ``L' dw`` is given on
-        ``Q`` and free across.
+        Undamped it is Newton's; damped, what is concave in the penalty is replaced by its tangent. A
+        candidate that the step leaves on its side needs no slope of its own: at first the nearest have one,
+        then those as well that were passed.
         """
         curvature = self.H.majorised + damping * np.eye(self.w.size) if damping else self.H.full
         lower = cholesky(curvature)
         if lower is None:
             return None
-        jump, stops = self.kinks.jump, np.zeros(self.w.size, bool)
-        LG, LC = solve_lower(lower, self.G), solve_lower(lower, self.J.T * jump)
-        M, q = LC.T @ LC, LC.T @ LG - jump * self.kinks.offset
-        s, Q, given = (self.kinks.offset > 0).astype(float), np.zeros((self.w.size, 0)), np.zeros(0)
+        offset = self.kinks.offset
+        s, sits = (offset > 0).astype(float), np.abs(offset) < SITS
+        near = sits | (np.arange(offset.size) < 2 * sits.sum() + FIRST)
+        while True:
+            dw, s = self.step(lower, near, s)
+            passed = ~near & ((offset + self.J @ dw) * (s - 0.5) < 0)
+            if not passed.any():
+                return dw, s
+            near |= passed
+
+    def step(self, lower: np.ndarray, near: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The step and the slopes with those of the candidates ``near`` free, and the others as they are.
+
+        A weight that would cross a kink of its penalty stops at zero, and the others are solved for again:
+        with the curvature ``L L'`` and ``Q`` the range of ``L^-1`` on the weights that stop, ``L' dw`` is
+        given on ``Q`` and free across.
+        """
+        s, jump, stops = s.copy(), self.kinks.jump, np.zeros(self.w.size, bool)
+        G = self.G + self.J[~near].T @ (jump * s)[~near]
+        LG, LC = solve_lower(lower, G), solve_lower(lower, self.J[near].T * jump[near])
+        M, q = LC.T @ LC, LC.T @ LG - (jump * self.kinks.offset)[near]
+        Q, given = np.zeros((self.w.size, 0)), np.zeros(0)
         while True:
             K = Q.T @ LC
-            s = best_slopes(M - K.T @ K, q - K.T @ (Q.T @ LG - given), s)
-            r = LG + LC @ s
+            s[near] = best_slopes(M - K.T @ K, q - K.T @ (Q.T @ LG - given), s[near])
+            r = LG + LC @ s[near]
             dw = -solve_lower(lower, r - Q @ (Q.T @ r - given), trans=1)
             dw[stops] = -self.w[stops]
             crossing = ~stops & ((self.w + dw) * self.side < 0)
