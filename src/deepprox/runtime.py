@@ -4,17 +4,21 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jaxlib
 import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
+
+WORTH = 2**23  # products that take longer than waking a thread does
+T = TypeVar("T")
 
 _ASKED: ContextVar[str | None] = ContextVar("products as the user set them")
 
@@ -48,6 +52,39 @@ def precision(dtype: Any) -> Iterator[None]:
 def products_asked() -> str | None:
     """How the user told JAX to multiply in single precision, if at all: what ``precision`` sets is not it."""
     return _ASKED.get(jax.config.values["jax_default_matmul_precision"])
+
+
+@cache
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """Threads for all processors but the one that asks."""
+    return ThreadPoolExecutor(processors() - 1, "deepprox")
+
+
+def beside(work: Callable[[], T], products: int, dtype: Any) -> Callable[[], T]:
+    """``work`` on arrays of ``dtype``, begun on another processor if as many ``products`` are made here."""
+
+    def as_here() -> T:
+        with precision(dtype):
+            return work()
+
+    if products < WORTH or processors() == 1:
+        return work
+    return _helpers().submit(as_here).result
+
+
+def share_out(work: Callable[[Iterable[int]], None], n: int, products: int) -> None:
+    """``work`` on the parts ``range(n)``; each is taken by the next processor that is free, if they pay."""
+    parts, others = iter(range(n)), 0 if products < WORTH else processors() - 1
+    begun = [_helpers().submit(work, parts) for _ in range(others)]
+    work(parts)
+    for one in begun:
+        one.result()
 
 
 @cache

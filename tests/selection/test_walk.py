@@ -46,12 +46,13 @@ def test_the_lowest_of_the_polynomials_begins_and_two_looks_find_it(monkeypatch)
     way.widths = walk.live_widths(found.solutions[0].live)
     see = walk.look
     monkeypatch.setattr(walk, "look", lambda *at: looks.append(at) or see(*at))
-    W = way.ahead(0.0315, before)
+    W, level = way.ahead(0.0315, before)
     assert len(looks) == 2
     trials = [walk.continued(0.0315, before[: -1 - m : -1]) for m in (1, 2, 3, 4)]
     with walk.precision(way.dtype):
         problem = way.posed(0.0315).problem
         levels = [float(see(problem, trial, walk.no_slopes(problem), 1.0).objective) for trial in trials]
+    assert level == pytest.approx(min(levels), rel=1e-12)
     for one, other in zip(W, trials[int(np.argmin(levels))], strict=True):
         np.testing.assert_array_equal(one, other)
 

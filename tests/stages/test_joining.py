@@ -15,7 +15,7 @@ from deepprox.joining.finish import finish, search
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
-from deepprox.joining.model import Model, model_at
+from deepprox.joining.model import Model, model_at, no_kinks, survey
 from deepprox.joining.point import look
 from deepprox.solve import Options, allowed, solve
 from deepprox.struct import replace
@@ -312,12 +312,13 @@ def test_what_is_held_at_a_kink_needs_no_damping():
     along = kinks.jacobian(posed, W, none, found)[held][0]
     H = Hessian(np.eye(5) - 1.5 * np.outer(along, along) / (along @ along), np.zeros((5, 5)))
     assert np.linalg.eigvalsh(H.full)[0] < -0.4
-    bent, straight = (model_at(posed, W, none, at, free, H, 1.0, together) for together in (False, None))
+    seen = survey(posed, W, none, at, 1.0, False)
+    bent, straight = (model_at(W, at, free, H, 1.0, around) for around in (seen, no_kinks(at)))
     assert bent.least_damping(1e-10) == 0.0 and bent.solve(0.0) is not None
     assert straight.least_damping(1e-10) == pytest.approx(1.0) and straight.solve(0.0) is None
     # an entry that no free weight moves is no help
     H = Hessian(-np.eye(2), np.zeros((2, 2)))
-    assert model_at(posed, W, none, at, free[3:], H, 1.0, False).least_damping(1e-10) == pytest.approx(2.0)
+    assert model_at(W, at, free[3:], H, 1.0, seen).least_damping(1e-10) == pytest.approx(2.0)
 
 
 def test_a_zero_moves_only_if_it_still_would_after_the_others():
@@ -372,7 +373,7 @@ def test_damping_is_kept_only_where_a_step_was_refused():
     bent[0, 0] = -0.5
     kept = []
     for H in (bent, flat):
-        model = model_at(posed, W, kinks.no_slopes(posed), at, free, Hessian(H, 0 * H), 1.0, None)
+        model = model_at(W, at, free, Hessian(H, 0 * H), 1.0, no_kinks(at))
         found, damping = search(posed, W, at, model, free, 1.0, 0.0)
         assert found[2].objective < at.objective
         kept.append(damping)

@@ -4,6 +4,8 @@ Where every link is smooth this is Newton's method on the non-zero weights. With
 piecewise quadratic model, and with the slopes that hold pre-activations at kinks the point can be certified.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +15,11 @@ from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import Slopes, no_slopes
-from deepprox.joining.model import SITS, Model, cholesky, model_at
+from deepprox.joining.model import SITS, Model, Survey, cholesky, model_at, no_kinks, survey
 from deepprox.joining.point import Point, certify, look
 from deepprox.problem import Problem, Weights
+from deepprox.runtime import beside
+from deepprox.spreading import same
 
 MAX_STEPS = 100
 COST = 50  # quasi-Newton steps that take as long as a Newton step of few weights
@@ -24,6 +28,7 @@ LEAST = 1e-10  # damping after none, as a share of the largest curvature
 FULL = 0.8  # share of the candidates that may be held before there are too few
 TRIALS = 12  # dampings, each ten times the one before
 WELL_WITHIN = 1e-2
+SLOW = 0.5  # share of the certificate that a step leaves where a longer one may leave less
 NEAR = 2.0  # times a step length, up to which it serves as well
 
 
@@ -67,7 +72,8 @@ def finish(
     given_up = 0
     damping, fresh, slow, together, free = 0.0, True, False, False, np.zeros(0, int)
     charged = any(block.activity is not None for block in problem.network.blocks)
-    on_live, redundant, H = None, False, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
+    piecewise = problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
+    on_live, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
     # kinks that nothing holds allow no more
     aim, nothing = (aim, 1e-12) if problem.allsum.in_memory else (tol, 1e-9)
@@ -78,17 +84,21 @@ def finish(
         # along a bias that changes nothing the model bends down, and would have to be damped
         idle = kinks_.redundant_biases(problem, W, point.Z, slopes)
         free = np.flatnonzero(((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2)) & ~idle)
+        at_kink = piecewise and sits(problem, W, point.Z)
+        around: Callable[[], Survey] = partial(survey, problem, W, slopes, point, step, together)
+        if at_kink and problem.allsum == same:
+            around = beside(around, len(problem.weight) * free.size**2, w.dtype)
         if fresh or not np.isin(free, was).all():
             H, fresh = hessian(problem, W, slopes, free), True
             length = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
             if not step / NEAR <= length <= NEAR * step:
                 step, point = length, look(problem, W, slopes, length)
-            on_live, redundant = H.at(w[free] != 0).full, idle[w != 0].any()
-            if slow and cholesky(on_live + SADDLE / step * np.eye(len(on_live))) is None:
+            on_live = H, w[free] != 0, idle[w != 0].any()
+            if slow and not bends_up(H.at(w[free] != 0), SADDLE / step):
                 break  # near a saddle, which quasi-Newton steps leave faster
         else:
             H = H.at(np.isin(was, free))
-        found, damping = advance(problem, W, slopes, point, free, H, step, together, damping)
+        found, damping = advance(problem, W, point, free, H, step, damping, at_kink, around)
         if found is None:
             if fresh and together:
                 break
@@ -116,7 +126,7 @@ def finish(
     back = nearest[0] <= tol < end[0] and nearest[-1] <= end[-1] + 1e-9 * abs(end[-1])
     certificate, W, slopes, n_held, _ = nearest if back else end
     # an activity is here with its majoriser, which says nothing about a minimum
-    strict = None if charged or on_live is None else not redundant and cholesky(on_live) is not None
+    strict = None if charged or on_live is None else not on_live[2] and bends_up(on_live[0].at(on_live[1]))
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up)
 
 
@@ -132,26 +142,30 @@ def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
     return max(COST, (7 * m**3 + n * m**2) / (2 * n * sum(w.size for w in W)))
 
 
+def bends_up(H: Hessian, by: float = 0.0) -> bool:
+    """Whether ``H`` is positive definite, with so much added to its diagonal."""
+    return cholesky(H.full + by * np.eye(len(H.loss))) is not None
+
+
 def advance(
     problem: Problem,
     W: Weights,
-    slopes: Slopes,
     now: Point,
     free: np.ndarray,
     H: Hessian,
     step: float,
-    together: bool,
     damping: float,
+    at_kink: bool,
+    around: Callable[[], Survey],
 ) -> tuple[tuple | None, float]:
-    """A step that lowers the objective, and its damping: without kinks where it is at none and meets none."""
-    kinks = problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
-    if not kinks or not sits(problem, W, now.Z):
-        smooth = model_at(problem, W, slopes, now, free, H, step, None)
+    """A step that lowers the objective, and its damping: without the kinks ``around`` if it meets none."""
+    if not at_kink:
+        kinks = problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
+        smooth = model_at(W, now, free, H, step, no_kinks(now))
         found, after = search(problem, W, now, smooth, free, step, damping, 1 if kinks else TRIALS)
         if not kinks or (found is not None and not crosses(problem, now.Z, found[2].Z)):
             return found, after
-    model = model_at(problem, W, slopes, now, free, H, step, together)
-    return search(problem, W, now, model, free, step, damping)
+    return search(problem, W, now, model_at(W, now, free, H, step, around()), free, step, damping)
 
 
 def sits(problem: Problem, W: Weights, Z: tuple[Array, ...]) -> bool:
@@ -202,7 +216,8 @@ def search(
             after = look(problem, W_next, slopes, step)
             if float(after.objective) <= level:
                 found = W_next, slopes, after, int(held.sum())
-                if damping > least:
+                slow = float(after.certificate) > SLOW * float(point.certificate)
+                if damping > least or (slow and problem.allsum.in_memory):
                     found = further(problem, w, found, model.side, free, step)
                 # what made this model convex the next will say for itself, unless its trials are journeys
                 kept = refused or not problem.allsum.in_memory
@@ -214,9 +229,10 @@ def search(
 def further(
     problem: Problem, w: np.ndarray, found: tuple, side: np.ndarray, free: np.ndarray, step: float
 ) -> tuple:
-    """A damped step, doubled while the objective falls: where a unit dies it is a long way down.
+    """A step, doubled while the objective falls: where a unit dies it is a long way down.
 
-    A weight that would leave its side stops at zero.
+    So it is where a loss falls like ``exp(-t)``: there the step of Newton is 1, however far the minimum. A
+    weight that would leave its side stops at zero.
     """
     way = ravel(found[0])[free] - w[free]
     while True:

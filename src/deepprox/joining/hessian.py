@@ -10,6 +10,7 @@ One pass through the network gives ``dg`` and ``dF`` of a unit for all observati
 as there are live hidden units, not as many as live weights. An output needs no pass but the loss alone.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from deepprox.joining.certificate import flatten
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import width
 from deepprox.problem import Network, Problem, Weights
+from deepprox.runtime import share_out
 from deepprox.struct import replace
 
 BYTES = 2**28  # of derivatives held at a time; more observations than fit are taken in turns
@@ -168,13 +170,14 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
     H = np.zeros((live.size, live.size))
     for turn in problem.allsum.turns(problem):
         n = turn.X.shape[0]
-        for rows in np.array_split(np.arange(n), -(-n * each // room)):
+        size = -(-n // -(-n * each // room))
+        for rows in (slice(lo, lo + size) for lo in range(0, n, size)):
             X, y, weight = (np.asarray(a)[rows] for a in (turn.X, turn.y, turn.weight))
             some = replace(turn, X=X, y=y, weight=weight)
             bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
             bends = _unit_derivatives(some, W, bent, padded, blurred)
             H += _assemble(bends._make(np.asarray(a) for a in bends), at, units, counts)
-    H = np.triu(H) + np.triu(H, 1).T
+    H = np.where(np.tri(live.size, dtype=bool), H.T, H)
     return np.asarray(problem.allsum(H), float)
 
 
@@ -186,14 +189,19 @@ def _assemble(bends: Bends, at: Places, units: np.ndarray, counts: np.ndarray) -
     moving = at.feature - (F.shape[0] - dF.shape[1])  # negative where the first block reads
     tail = np.flatnonzero(moving >= 0)
     reads, bent = F[at.feature], np.any(dF, axis=2)
-    room = np.empty(reads.shape, reads.dtype)  # once: fresh memory costs as much as what is done in it
-    for k, (unit, lo) in enumerate(zip(units, first)):
-        out = unit >= n_hidden
-        d, after = (dg_out[unit - n_hidden], at.unit[lo:] - n_hidden) if out else (dg[k], at.unit[lo:])
-        M = np.take(d, after, axis=0, out=room[lo:], mode="clip")
-        M *= reads[lo:]
-        if not out:
-            later = tail[(tail >= lo) & bent[k, moving[tail]]]
-            M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]
-        H[lo : lo + counts[k], lo:] = reads[lo : lo + counts[k]] @ M.T
+
+    def rows_of(some: Iterable[int]) -> None:
+        room = np.empty(reads.shape, reads.dtype)  # once: fresh memory costs as much as what is done in it
+        for k in some:
+            unit, lo = units[k], first[k]
+            out = unit >= n_hidden
+            d, after = (dg_out[unit - n_hidden], at.unit[lo:] - n_hidden) if out else (dg[k], at.unit[lo:])
+            M = np.take(d, after, axis=0, out=room[lo:], mode="clip")
+            M *= reads[lo:]
+            if not out:
+                later = tail[(tail >= lo) & bent[k, moving[tail]]]
+                M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]
+            H[lo : lo + counts[k], lo:] = reads[lo : lo + counts[k]] @ M.T
+
+    share_out(rows_of, len(units), reads.shape[1] * at.unit.size**2)
     return H

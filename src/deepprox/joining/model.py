@@ -146,36 +146,40 @@ class Model(NamedTuple):
             given = np.linalg.solve(R.T, self.w[stops])
 
 
-def model_at(
-    problem: Problem,
-    W: Weights,
-    slopes: Slopes,
-    now: Point,
-    free: np.ndarray,
-    H: Hessian,
-    step: float,
-    together: bool | None,
-) -> Model:
-    """The model of the objective around ``W``, starting from the left slopes of all candidates.
+class Survey(NamedTuple):
+    """The kinks around a point, their derivatives in all weights, and the gradient on the left of all."""
 
-    ``together`` says whether entries that read the same share a kink; None leaves kinks out.
-    """
-    at, kinks = now, kinks_.none()
-    if together is not None:
-        # nothing rides on the only hidden block
-        riding = now if len(slopes) == 1 else look(problem, W, slopes, step, True)
-        kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
-        resting = kinks_.resting(problem, now.Z, slopes)
-        left = np.zeros(kinks.offset.size)
-        at = look(problem, W, kinks.slopes(resting, left, left == 0), step)
+    kinks: Kinks
+    J: np.ndarray
+    gradient: np.ndarray
+
+
+def no_kinks(now: Point) -> Survey:
+    """What a model without kinks knows of them."""
+    gradient = np.asarray(now.gradient)
+    return Survey(kinks_.none(), np.zeros((0, gradient.size)), gradient)
+
+
+def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float, together: bool) -> Survey:
+    """The candidates around ``W``; ``together`` says whether entries that read the same share a kink."""
+    # nothing rides on the only hidden block
+    riding = now if len(slopes) == 1 else look(problem, W, slopes, step, True)
+    kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
+    left = np.zeros(kinks.offset.size)
+    at = look(problem, W, kinks.slopes(kinks_.resting(problem, now.Z, slopes), left, left == 0), step)
+    return Survey(kinks, kinks_.jacobian(problem, W, slopes, kinks), np.asarray(at.gradient))
+
+
+def model_at(W: Weights, now: Point, free: np.ndarray, H: Hessian, step: float, seen: Survey) -> Model:
+    """The model of the objective around ``W``, starting from the left slopes of all candidates."""
+    kinks = seen.kinks
     w, moved, gradient, slope = (
         np.asarray(a, float)[free] for a in (ravel(W), now.moved, now.gradient, now.penalty_gradient)
     )
     # at zero the penalty pulls back with what the prox leaves of the gradient
     pull = np.where(w == 0, (w - moved) / step - gradient, slope)
     side = np.where(np.asarray(now.kinked)[free], np.sign(np.where(w == 0, moved, w)), 0.0)
-    J = kinks_.jacobian(problem, W, slopes, kinks)[:, free]
-    G = np.asarray(at.gradient, float)[free] + pull
+    J, G = seen.J[:, free], seen.gradient[free].astype(float) + pull
     reach = (J**2).sum(1)
     sits = (np.abs(kinks.offset) < SITS) & (reach > SITS)
     if sits.any() and cholesky(H.full) is None:

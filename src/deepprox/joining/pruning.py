@@ -103,7 +103,7 @@ def descend(
 ) -> Descent:
     """Steps from ``W`` until it is clear where they lead, or that it is not below ``level``.
 
-    What is left to gain falls at best like one over the number of steps.
+    What is left to gain is taken to fall like one over the square of the number of steps.
     """
     at = look(problem, W, no_slopes(problem), 1.0)
     state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate, known)
@@ -115,7 +115,7 @@ def descend(
         rows += quasi_newton.rows(info, taken)
         now = float(state.objective)
         rate = (before - now) / max(int(taken), 1)
-        if int(taken) < limit or rate * limit <= SETTLED * abs(now) or now - rate * len(rows) > level:
+        if int(taken) < limit or rate * limit <= SETTLED * abs(now) or now - rate * len(rows) / 2 > level:
             break
     memory = quasi_newton.Memory(state.S, state.Y, state.n_pairs, state.step)
     numbers = float(state.objective), float(state.loss)
