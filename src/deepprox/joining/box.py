@@ -1,6 +1,7 @@
 """Slopes: a quadratic program in a box."""
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 ACTIVE_SETS = 12  # tries before the active sets count as cycling
 FACES = 50
@@ -26,11 +27,17 @@ def best_slopes(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
         s = np.where(now, s, sets / 2)
         if now.any():
             rest = M[np.ix_(now, ~now)] @ s[~now] + q[now]
-            s[now] = -np.linalg.lstsq(M[np.ix_(now, now)], rest, rcond=None)[0]
+            s[now] = -solved(M[np.ix_(now, now)], rest)
         if (sets == before).all() and (s >= 0).all() and (s <= 1).all():
             return s
         before = sets
     return project_gradients(M, q, np.clip(s, 0, 1))
+
+
+def solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``A^-1 b``, or of many solutions the shortest."""
+    _, x, failed = dposv(A, b)
+    return np.linalg.lstsq(A, b, rcond=None)[0] if failed else x
 
 
 def project_gradients(M: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest cu
 LEAST = 1e-10  # damping after none, as a share of the largest curvature
 FULL = 0.8  # share of the candidates that may be held before there are too few
 TRIALS = 12  # dampings, each ten times the one before
-WELL_WITHIN = 1e-2
+WITHIN, WELL_WITHIN = 1e-1, 1e-2
 SLOW = 0.5  # share of the certificate that a step leaves where a longer one may leave less
 NEAR = 2.0  # times a step length, up to which it serves as well
 
@@ -64,9 +64,10 @@ def finish(
 ) -> Finish:
     """Damped Newton steps from ``W`` until the certificate is well within ``tol`` or they stop helping.
 
-    Well within, so that the zeros are those of the solution. Near a saddle the steps stop when ``rate``, what
-    a quasi-Newton step has gained of late, promises more. They are given up where they are expensive and more
-    is held at kinks than the model has room for.
+    Well within, so that the zeros are those of the solution, unless it is clear before that no step will
+    change them. Near a saddle the steps stop when ``rate``, what a quasi-Newton step has gained of late,
+    promises more. They are given up where they are expensive and more is held at kinks than the model has
+    room for.
     """
     steps: list[Step] = []
     given_up = 0
@@ -121,6 +122,8 @@ def finish(
             break
         if row[2] < nearest[0]:
             nearest = row[2], W, slopes, n_held, row[0]
+        if row[2] <= WITHIN * tol and zeros_stay(w, ravel(W), np.asarray(point.moved), step * aim / 2):
+            break
     end = float(point.certificate), W, slopes, n_held, float(point.objective)
     # where the steps found their way out of a flat saddle, they are to go on
     back = nearest[0] <= tol < end[0] and nearest[-1] <= end[-1] + 1e-9 * abs(end[-1])
@@ -128,6 +131,13 @@ def finish(
     # an activity is here with its majoriser, which says nothing about a minimum
     strict = None if charged or on_live is None else not on_live[2] and bends_up(on_live[0].at(on_live[1]))
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up)
+
+
+def zeros_stay(before: np.ndarray, w: np.ndarray, moved: np.ndarray, least: float) -> bool:
+    """Whether a step that is no longer than the last would neither make a zero nor release one."""
+    live = w != 0
+    none_made = (np.abs(w - before) < np.abs(w))[live].all()
+    return bool((live == (before != 0)).all() and none_made and (np.abs(moved[~live]) <= least).all())
 
 
 def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:

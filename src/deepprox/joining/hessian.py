@@ -28,8 +28,8 @@ from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import share_out
 from deepprox.struct import replace
 
-BYTES = 2**28  # of derivatives held at a time; more observations than fit are taken in turns
-FEW_BYTES = 2**26  # the same where memory is short
+BYTES = 2**27  # of derivatives held at a time; more observations than fit are taken in turns
+FEW_BYTES = 2**25  # the same where memory is short
 
 
 class Places(NamedTuple):
@@ -81,10 +81,16 @@ def _unit_derivatives(
 
     still = jnp.zeros((sum(sizes), problem.X.shape[0]), problem.X.dtype)
     (g, (F, eta)), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)
-    dg, (dF, _) = lax.map(lambda unit: push(still.at[unit].set(1.0, mode="drop")), units)
+    dg, (dF, _) = jax.vmap(lambda unit: push(still.at[unit].set(1.0, mode="drop")))(units)
     _, push_out = jax.linearize(jax.grad(problem.data_loss), eta)
-    dg_out = lax.map(lambda unit: push_out(jnp.zeros_like(eta).at[:, unit].set(1.0)).T, jnp.arange(sizes[-1]))
-    return Bends(g, jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]), dg, dF, dg_out)
+    of_output = jax.vmap(lambda unit: push_out(jnp.zeros_like(eta).at[:, unit].set(1.0)).T)
+    return Bends(
+        g,
+        jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]),
+        dg,
+        dF,
+        of_output(jnp.arange(sizes[-1])),
+    )
 
 
 @traces.jit

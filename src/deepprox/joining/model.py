@@ -56,22 +56,31 @@ class Model(NamedTuple):
             self.w[keep], self.side[keep], self.H.at(keep), self.G[keep], self.J[:, keep], self.kinks
         )
 
-    def slight_damping(self, least: float, damping: float = 0.0) -> float | None:
-        """``damping``, or ``least`` if that is none and too little; None where the model still bends down."""
-        one = np.eye(self.w.size)
-        if not damping and cholesky(self.H.full - least * one) is not None:
-            return 0.0
-        damping = max(damping, least)
-        return damping if cholesky(self.H.majorised + damping * one) is not None else None
+    def damped(self, damping: float) -> np.ndarray | None:
+        """Cholesky's factor of the damped curvature, if it bends up: with tangents for a concave penalty."""
+        return cholesky(self.H.majorised + damping * np.eye(self.w.size))
 
-    def least_damping(self, least: float, damping: float = 0.0) -> float:
-        """About the least with which the model is convex: slight, or by its lowest curvature."""
-        slight = self.slight_damping(least, damping)
+    def factor(self, least: float, damping: float = 0.0) -> tuple[float, np.ndarray] | None:
+        """A damping, 0 or slight unless more is asked for, and Cholesky's factor; None where it bends down.
+
+        Even 0 adds ``least``, so that a step along what is flat has an end.
+        """
+        if not damping:
+            lower = cholesky(self.H.full + least * np.eye(self.w.size))
+            if lower is not None:
+                return 0.0, lower
+        lower = self.damped(max(damping, least))
+        return None if lower is None else (max(damping, least), lower)
+
+    def least_damped(self, least: float, damping: float = 0.0) -> tuple[float, np.ndarray | None]:
+        """About the least damping with which the model is convex: slight, or by its lowest curvature."""
+        slight = self.factor(least, damping)
         if slight is not None:
             return slight
-        majorised = self.H.majorised
-        lowest = scipy.linalg.eigh(majorised, eigvals_only=True, subset_by_index=(0, 0), check_finite=False)
-        return max(damping, least + 2 * abs(float(lowest[0])))
+        of = {"eigvals_only": True, "subset_by_index": (0, 0), "check_finite": False}
+        lowest = scipy.linalg.eigh(self.H.majorised, **of)
+        damping = max(damping, least + 2 * abs(float(lowest[0])))
+        return damping, self.damped(damping)
 
     def minimise(self, damping: float, least: float) -> tuple[np.ndarray, np.ndarray, float] | None:
         """The step of the free weights, the slopes of the candidates, and the damping that it needed.
@@ -79,37 +88,30 @@ class Model(NamedTuple):
         Where the model bends down, a weight at zero moves only if it still would when the others have moved:
         most would not, and what they bend down is not to be damped for nothing.
         """
-        slight = self.slight_damping(least, damping)
+        slight = self.factor(least, damping)
         if slight is not None:
-            solved = self.solve(slight)
-            return None if solved is None else (*solved, slight)
+            return *self.solve(slight[1]), slight[0]
         live = self.w != 0
         moving = live if live.any() else ~live
         while True:
             some = self.at(moving)
-            damping = some.least_damping(least, damping)
-            solved = some.solve(damping)
-            if solved is None:
+            damping, lower = some.least_damped(least, damping)
+            if lower is None:
                 return None
-            dw, s = np.zeros(self.w.size), solved[1]
-            dw[moving] = solved[0]
+            dw, (of_moving, s) = np.zeros(self.w.size), some.solve(lower)
+            dw[moving] = of_moving
             pull = self.G + self.H.full @ dw + self.J.T @ (self.kinks.jump * s)
             leaves = ~moving & (pull * self.side < 0)
             if not leaves.any():
                 return dw, s, damping
             moving = moving | leaves
 
-    def solve(self, damping: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """The step of all weights and the slopes of the candidates, if the model is convex.
+    def solve(self, lower: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The step of all weights and the slopes of the candidates, with the curvature ``L L'``.
 
-        Undamped it is Newton's; damped, what is concave in the penalty is replaced by its tangent. A
-        candidate that the step leaves on its side needs no slope of its own: at first the nearest have one,
+        A candidate that the step leaves on its side needs no slope of its own: at first the nearest have one,
         then those as well that were passed.
         """
-        curvature = self.H.majorised + damping * np.eye(self.w.size) if damping else self.H.full
-        lower = cholesky(curvature)
-        if lower is None:
-            return None
         offset = self.kinks.offset
         s, sits = (offset > 0).astype(float), np.abs(offset) < SITS
         near = sits | (np.arange(offset.size) < 2 * sits.sum() + FIRST)
