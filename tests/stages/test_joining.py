@@ -295,7 +295,7 @@ def test_the_least_damping_makes_a_model_convex():
         )
         damping, lower = model.least_damped(1e-10)
         np.testing.assert_allclose(lower @ lower.T, H + damping * np.eye(5), atol=1e-9)
-        assert damping == pytest.approx(max(-2 * lowest, 0.0), abs=1e-9)
+        assert damping == pytest.approx(max(-2 * lowest, 1e-10 if lowest == 0 else 0.0), abs=1e-9)
 
 
 def test_what_is_held_at_a_kink_needs_no_damping():
@@ -319,6 +319,41 @@ def test_what_is_held_at_a_kink_needs_no_damping():
     # an entry that no free weight moves is no help
     H = Hessian(-np.eye(2), np.zeros((2, 2)))
     assert model_at(W, at, free[3:], H, 1.0, seen).least_damped(1e-10)[0] == pytest.approx(2.0)
+
+
+def test_one_observation_may_sit_at_kinks_of_two_blocks():
+    """What its slopes add is a product: the model has it as it is now, and how it changes with each."""
+    checked = 0
+    for seed in range(8):
+        posed, W = problem(links.ReLU(), loss=losses.Squared(), hidden=(4, 3), k=1, seed=seed)
+        x, W = np.asarray(posed.X)[0], tuple(np.array(w) for w in W)
+        W[0][0, 0] = -x @ W[0][0, 1:]
+        reads = np.maximum(W[0][:, 0] + W[0][:, 1:] @ x, 0)
+        W[1][0, 0] = -reads[1:] @ W[1][0, 2:]
+
+        def held(*shares, posed=posed):
+            slopes = kinks.no_slopes(posed)
+            for (mask, slope), share in zip(slopes, shares, strict=True):
+                mask[0, 0], slope[0, 0] = True, share
+            return slopes
+
+        def gradient(*shares, posed=posed, W=W, held=held):
+            return np.asarray(look(posed, W, held(*shares), 1.0).gradient)
+
+        at = look(posed, W, held(0.3, 0.6), 1.0)
+        seen = survey(posed, W, held(0.3, 0.6), at, 1.0, False)
+        sit = np.flatnonzero(np.abs(seen.kinks.offset) < kinks.SITS)
+        if sit.size < 2:  # the objective is concave across one of them
+            continue
+        checked += 1
+        shares = kinks.shares(posed, at.Z, held(0.3, 0.6), seen.kinks)
+        np.testing.assert_allclose(sorted(shares[sit]), [0.3, 0.6])
+        adds = seen.J.T * seen.kinks.jump
+        np.testing.assert_allclose(seen.gradient + adds @ shares, at.gradient, atol=1e-12)
+        first, second = sit[np.argsort(seen.kinks.unit[sit])]
+        np.testing.assert_allclose(adds[:, first] * 0.2, gradient(0.5, 0.6) - gradient(0.3, 0.6), atol=1e-12)
+        np.testing.assert_allclose(adds[:, second] * 0.2, gradient(0.3, 0.8) - gradient(0.3, 0.6), atol=1e-12)
+    assert checked
 
 
 def test_a_zero_moves_only_if_it_still_would_after_the_others():

@@ -14,8 +14,8 @@ from jax import Array
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
-from deepprox.joining.kinks import Slopes, no_slopes
-from deepprox.joining.model import SITS, Model, Survey, cholesky, model_at, no_kinks, survey
+from deepprox.joining.kinks import SITS, Slopes, no_slopes
+from deepprox.joining.model import Model, Survey, cholesky, model_at, no_kinks, survey
 from deepprox.joining.point import Point, certify, look
 from deepprox.problem import Problem, Weights
 from deepprox.runtime import beside

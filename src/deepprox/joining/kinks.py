@@ -24,6 +24,7 @@ N_CANDIDATES = 256
 N_ENTRIES = 8192  # the nearest, among which the candidates are found
 N_ALONE = 4 * N_CANDIDATES  # the nearest of those that are a candidate each: about half are convex
 EDGE = 1e-6
+SITS = 1e-8  # of a pre-activation that is at its kink
 BLUR = 0.2  # half of the window in which a pre-activation sees a kink, as a share of its standard deviation
 
 Slopes = tuple[
@@ -183,13 +184,26 @@ def find_idle(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> list[Id
     return out
 
 
-def resting(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> Slopes:
-    """The chosen slopes of those entries alone that are exactly at a kink."""
+def known(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) -> Slopes:
+    """The chosen slopes of those entries alone that are candidates', or exactly at a kink."""
     out = []
-    for block, z, (held, slope) in zip(problem.network.blocks, Z, slopes, strict=False):
-        held = held & np.isin(np.asarray(z), np.asarray(block.link.kinks, slope.dtype))
-        out.append((held, np.where(held, slope, 0).astype(slope.dtype)))
+    for l, (block, z, (held, slope)) in enumerate(zip(problem.network.blocks, Z, slopes, strict=False)):
+        here = np.isin(np.asarray(z), np.asarray(block.link.kinks, slope.dtype))
+        here.flat[kinks.entry[kinks.block == l]] = True
+        out.append((held & here, np.where(held & here, slope, 0).astype(slope.dtype)))
     return tuple(out)
+
+
+def shares(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) -> np.ndarray:
+    """How far the slope of every candidate is on the way from left to right."""
+    now = np.zeros(kinks.entry.size)
+    for l, (block, z, (held, slope)) in enumerate(zip(problem.network.blocks, Z, slopes, strict=False)):
+        here = kinks.block == l
+        if block.link.kinks:
+            now[here] = np.where(held, slope, np.asarray(_derivative(block.link, z))).flat[kinks.entry[here]]
+    ways = (now - kinks.left) / (kinks.right - kinks.left), np.ones(now.size)
+    total, count = problem.allsum([np.bincount(kinks.candidate, way, kinks.offset.size) for way in ways])
+    return np.asarray(total) / np.maximum(count, 1)
 
 
 def redundant_biases(problem: Problem, W: Weights, Z: tuple[Any, ...], slopes: Slopes) -> np.ndarray:
@@ -218,8 +232,9 @@ def find(
 
     ``upstream`` is the derivative of the mean loss in what the next block reads of an entry. An entry at zero
     because all that it reads is at zero follows the one below and is not its own. The model adds kinks up, so
-    an observation has them in one block only: that of its nearest. Entries that read nothing share the kink
-    of their unit's bias; ``together`` lets all those share one from which a unit reads the same.
+    an observation has them in one block only, that of its nearest, and wherever it sits at one. Entries that
+    read nothing share the kink of their unit's bias; ``together`` lets all those share one from which a unit
+    reads the same.
     """
     tables, first = [np.zeros((8, 0))], 0
     weight, reads = np.asarray(problem.weight), np.asarray(problem.X)
@@ -252,7 +267,7 @@ def find(
     row = entry // sizes[block]
     order = np.argsort(np.abs(table[4]), kind="stable")
     rows, nearest = np.unique(row[order], return_index=True)
-    own = block == block[order][nearest][np.searchsorted(rows, row)]
+    own = (block == block[order][nearest][np.searchsorted(rows, row)]) | (np.abs(table[4]) < SITS)
     order = np.lexsort((table[3], unit))
     order = order[own[order]]
     block, entry, unit, row = block[order], entry[order], unit[order], row[order]

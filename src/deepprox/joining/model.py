@@ -17,11 +17,10 @@ from deepprox.joining import kinks as kinks_
 from deepprox.joining.box import best_slopes
 from deepprox.joining.certificate import ravel
 from deepprox.joining.hessian import Hessian
-from deepprox.joining.kinks import Kinks, Slopes
+from deepprox.joining.kinks import SITS, Kinks, Slopes
 from deepprox.joining.point import Point, look
 from deepprox.problem import Problem, Weights
 
-SITS = 1e-8  # of a pre-activation that is at its kink
 FIRST = 32  # candidates, the nearest, that have a slope of their own at first
 
 
@@ -61,13 +60,14 @@ class Model(NamedTuple):
         return cholesky(self.H.majorised + damping * np.eye(self.w.size))
 
     def factor(self, least: float, damping: float = 0.0) -> tuple[float, np.ndarray] | None:
-        """A damping, 0 or slight unless more is asked for, and Cholesky's factor; None where it bends down.
+        """A damping and Cholesky's factor with it; None where the model bends down.
 
-        Even 0 adds ``least``, so that a step along what is flat has an end.
+        Unless more is asked for it is 0, or ``least`` where a pivot is no larger: a step along what is flat
+        has no end.
         """
         if not damping:
-            lower = cholesky(self.H.full + least * np.eye(self.w.size))
-            if lower is not None:
+            lower = cholesky(self.H.full)
+            if lower is not None and np.diag(lower).min(initial=np.inf) ** 2 > least:
                 return 0.0, lower
         lower = self.damped(max(damping, least))
         return None if lower is None else (max(damping, least), lower)
@@ -163,13 +163,18 @@ def no_kinks(now: Point) -> Survey:
 
 
 def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float, together: bool) -> Survey:
-    """The candidates around ``W``; ``together`` says whether entries that read the same share a kink."""
+    """The candidates around ``W``; ``together`` says whether entries that read the same share a kink.
+
+    What a slope adds to the gradient may depend on another, of the same observation in another block: here
+    it is to first order, around the slopes as they are.
+    """
     # nothing rides on the only hidden block
     riding = now if len(slopes) == 1 else look(problem, W, slopes, step, True)
     kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
-    left = np.zeros(kinks.offset.size)
-    at = look(problem, W, kinks.slopes(kinks_.resting(problem, now.Z, slopes), left, left == 0), step)
-    return Survey(kinks, kinks_.jacobian(problem, W, slopes, kinks), np.asarray(at.gradient))
+    slopes = kinks_.known(problem, now.Z, slopes, kinks)
+    at, J = look(problem, W, slopes, step), kinks_.jacobian(problem, W, slopes, kinks)
+    adds = kinks.jump * kinks_.shares(problem, now.Z, slopes, kinks)
+    return Survey(kinks, J, np.asarray(at.gradient, float) - J.T @ adds)
 
 
 def model_at(W: Weights, now: Point, free: np.ndarray, H: Hessian, step: float, seen: Survey) -> Model:
