@@ -18,6 +18,7 @@ import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
 WORTH = 2**23  # products that take longer than waking a thread does
+MANY = 8  # processors: a container may see more than it is given, and more do not gain much
 T = TypeVar("T")
 
 _ASKED: ContextVar[str | None] = ContextVar("products as the user set them")
@@ -56,8 +57,9 @@ def products_asked() -> str | None:
 
 @cache
 def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    """How many processors work on the host is shared among."""
+    here = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(here, MANY)
 
 
 @cache

@@ -130,15 +130,6 @@ class Walk:
         explained = self.null_loss - np.array([found.loss, dense.loss])
         return bool(explained[0] <= 0.01 * explained[1])
 
-    @property
-    def nothing(self) -> Weights:
-        """The weights of the best constant prediction."""
-        problem = self.base.problem
-        W = tuple(np.zeros(shape, self.dtype) for shape in problem.network.shapes(problem.X.shape[1]))
-        with precision(self.dtype):
-            W[-1][:, 0] = problem.level
-        return W
-
     @cached_property
     def null_loss(self) -> float:
         """The mean loss of the best constant prediction."""
@@ -229,15 +220,9 @@ class Trail:
         W, changes = None, self.changes
         if not changes:
             W, level = self.problem.ahead(alpha, self.stages[: last + 1])
-            # of a network that does not pay no unit is to be tried
+            # without the units that do not pay nothing would be left of a network that does not pay itself
             changes = {"tries": 0} if level > self.problem.null_loss else {}
-        solution = self.problem.solve(alpha, before.found, W=W, **changes)
-        if solution.objective > self.problem.null_loss:
-            empty = self.problem.solve(alpha, before.found, W=self.problem.nothing, **self.changes)
-            solution = min(
-                solution, empty, key=lambda found: found.objective
-            )  # a constant may be charged too
-        here = solution
+        solution = here = self.problem.solve(alpha, before.found, W=W, **changes)
         if self.way.relax:
             here = relaxed(self.problem, self.stages[0].alpha, solution, before.shown, self.changes)
         return self._keep(last + 1, Stage(alpha, solution, here), total)
