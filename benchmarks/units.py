@@ -15,7 +15,7 @@ from deepprox.estimators import _base
 from deepprox.solve import Options
 
 SEEDS = 3
-WAYS = {"no tries": (0, 1), "1": (1, 1), "2 (default)": (2, 1), "3": (3, 1), "no tries, four starts": (0, 4)}
+WAYS = {"no tries": (0, 1), "two (default)": (2, 1), "none, four starts": (0, 4)}
 
 
 def cases():

@@ -249,14 +249,14 @@ def find(
         if block.link.kinks:
             at = np.asarray(block.link.kinks, z.dtype)
             # an entry between two kinks is a candidate for the nearer one
-            nearer = np.abs(z[..., None] - at).argmin(-1).ravel()
+            nearer = np.abs(z[..., None] - at).argmin(-1).ravel() if at.size > 1 else np.zeros(z.size, int)
             slopes = np.array([sides(block.link, kink, z.dtype) for kink in block.link.kinks])
-            entry = np.flatnonzero((up != 0) & moves)
+            entry, offset = np.flatnonzero((up != 0) & moves), z.ravel() - at[nearer]
             if not together:
-                entry = entry[worth_a_look(z.flat[entry] - at[nearer[entry]], reach.flat[entry] > 0)]
+                entry = entry[worth_a_look(offset[entry], reach.ravel()[entry] > 0)]
             left, right = slopes[nearer[entry]].T
-            places = l, entry, first + entry % z.shape[1], kin.flat[entry]
-            columns = *places, z.flat[entry] - at[nearer[entry]], left, right, up.flat[entry]
+            places = l, entry, first + entry % z.shape[1], kin.ravel()[entry]
+            columns = *places, offset[entry], left, right, up.ravel()[entry]
             tables.append(np.stack(np.broadcast_arrays(*columns)))
         first += z.shape[1]
     table = np.concatenate(tables, axis=1)
