@@ -18,8 +18,8 @@ from deepprox import DeepClassifier
 
 PICTURE = Path(__file__).with_name("convergence.png")
 PATH_PICTURE = Path(__file__).with_name("path.png")
-SHADES = {"split": "#E6EDF7", "join": "#FBF3E6", "newton": "#E0F0E4"}
-NAMES = {"split": "split: ADMM", "join": "join: quasi-Newton", "newton": "Newton"}
+SHADES = {"split": "#E6EDF7", "join": "#FBF3E6", "prune": "#F9E9EC", "newton": "#E0F0E4"}
+NAMES = {"split": "split: ADMM", "join": "join: quasi-Newton", "prune": "prune", "newton": "Newton"}
 BLUE, GREEN, RED, GREY, INK = "#1F4E9C", "#1E7F5C", "#C2502E", "#6B7480", "#1C2430"
 TOL = 1e-8
 
