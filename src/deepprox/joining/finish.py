@@ -73,7 +73,6 @@ def finish(
     given_up = 0
     damping, fresh, slow, together, free = 0.0, True, False, False, np.zeros(0, int)
     charged = any(block.activity is not None for block in problem.network.blocks)
-    piecewise = problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
     on_live, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
     # kinks that nothing holds allow no more
@@ -85,7 +84,7 @@ def finish(
         # along a bias that changes nothing the model bends down, and would have to be damped
         idle = kinks_.redundant_biases(problem, W, point.Z, slopes)
         free = np.flatnonzero(((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2)) & ~idle)
-        at_kink = piecewise and sits(problem, W, point.Z)
+        at_kink = piecewise(problem) and sits(problem, W, point.Z)
         around: Callable[[], Survey] = partial(survey, problem, W, slopes, point, step, together)
         if at_kink and problem.allsum == same:
             around = beside(around, len(problem.weight) * free.size**2, w.dtype)
@@ -170,12 +169,17 @@ def advance(
 ) -> tuple[tuple | None, float]:
     """A step that lowers the objective, and its damping: without the kinks ``around`` if it meets none."""
     if not at_kink:
-        kinks = problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
         smooth = model_at(W, now, free, H, step, no_kinks(now))
-        found, after = search(problem, W, now, smooth, free, step, damping, 1 if kinks else TRIALS)
-        if not kinks or (found is not None and not crosses(problem, now.Z, found[2].Z)):
+        trials = 1 if piecewise(problem) else TRIALS
+        found, after = search(problem, W, now, smooth, free, step, damping, trials)
+        if not piecewise(problem) or (found is not None and not crosses(problem, now.Z, found[2].Z)):
             return found, after
     return search(problem, W, now, model_at(W, now, free, H, step, around()), free, step, damping)
+
+
+def piecewise(problem: Problem) -> bool:
+    """Whether links have kinks, and observations slopes of their own there."""
+    return problem.allsum.in_memory and any(block.link.kinks for block in problem.network.blocks[:-1])
 
 
 def sits(problem: Problem, W: Weights, Z: tuple[Array, ...]) -> bool:
