@@ -90,6 +90,16 @@ def share_out(work: Callable[[Iterable[int]], None], n: int, products: int) -> N
 
 
 @cache
+def keep_memory() -> None:
+    """Let freed arrays be used again from here on, in place of fresh memory, which costs more than most sums.
+
+    The C library of Linux gives memory back that is twice as large as the largest array it saw freed, and
+    asks for it again at the next step. An array of 32 MB, the largest that counts, is never touched.
+    """
+    np.empty(2**25 - 2**13, np.uint8)
+
+
+@cache
 def keep_programs() -> Path | None:
     """Keep compiled programs on disk from here on, unless the user chose otherwise.
 

@@ -18,7 +18,7 @@ from deepprox.joining.live import SMALL, Live, canonical
 from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem, Weights
-from deepprox.runtime import precision, products_asked
+from deepprox.runtime import keep_memory, precision, products_asked
 from deepprox.scouting import FORK, leak, scout, stack, unstack
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
@@ -132,6 +132,7 @@ def solve(
     that are done.
     """
     check_spread(problem, options)
+    keep_memory()
     stages, given = stages or Stages(), starts
     diary = stages.diary = Diary(len(starts), watch)
     starts = stages.run(lambda: given)

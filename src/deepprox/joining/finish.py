@@ -16,7 +16,7 @@ from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import SITS, Slopes, no_slopes
 from deepprox.joining.model import Model, Survey, cholesky, model_at, no_kinks, survey
-from deepprox.joining.point import Point, certify, look
+from deepprox.joining.point import Point, certify, levelled, look
 from deepprox.problem import Problem, Weights
 from deepprox.runtime import beside
 from deepprox.spreading import same
@@ -27,7 +27,7 @@ SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest cu
 LEAST = 1e-10  # damping after none, as a share of the largest curvature
 FULL = 0.8  # share of the candidates that may be held before there are too few
 TRIALS = 12  # dampings, each ten times the one before
-WITHIN, WELL_WITHIN = 1e-1, 1e-2
+WELL_WITHIN = 1e-2
 SLOW = 0.5  # share of the certificate that a step leaves where a longer one may leave less
 NEAR = 2.0  # times a step length, up to which it serves as well
 
@@ -121,7 +121,7 @@ def finish(
             break
         if row[2] < nearest[0]:
             nearest = row[2], W, slopes, n_held, row[0]
-        if row[2] <= WITHIN * tol and zeros_stay(w, ravel(W), np.asarray(point.moved), step * aim / 2):
+        if row[2] <= tol and zeros_stay(w, ravel(W), point, step * aim / 2):
             break
     end = float(point.certificate), W, slopes, n_held, float(point.objective)
     # where the steps found their way out of a flat saddle, they are to go on
@@ -132,11 +132,11 @@ def finish(
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up)
 
 
-def zeros_stay(before: np.ndarray, w: np.ndarray, moved: np.ndarray, least: float) -> bool:
+def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, least: float) -> bool:
     """Whether a step that is no longer than the last would neither make a zero nor release one."""
-    live = w != 0
-    none_made = (np.abs(w - before) < np.abs(w))[live].all()
-    return bool((live == (before != 0)).all() and none_made and (np.abs(moved[~live]) <= least).all())
+    live, released = w != 0, np.abs(np.asarray(point.moved)) > least
+    made = np.asarray(point.kinked) & (np.abs(w - before) >= np.abs(w))
+    return bool((live == (before != 0)).all() and not np.where(live, made, released).any())
 
 
 def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
@@ -226,7 +226,7 @@ def search(
             trial[free] += solved[0]
             held = (solved[1] > 0) & (solved[1] < 1)
             slopes = model.kinks.slopes(no_slopes(problem), solved[1], held)
-            W_next = unravel(trial.astype(w.dtype), W)
+            W_next = levelled(problem, W, unravel(trial.astype(w.dtype), W))
             after = look(problem, W_next, slopes, step)
             if float(after.objective) <= level:
                 found = W_next, slopes, after, int(held.sum())

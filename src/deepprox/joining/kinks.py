@@ -360,15 +360,21 @@ def _derivatives(problem: Problem, W: Weights, slopes: Slopes, pick: Array) -> A
 
 
 def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.ndarray:
-    """``J_k``: the derivative of every candidate in all weights, one row each."""
-    n_candidates, n_weights = kinks.offset.size, sum(w.size for w in W)
-    if not n_candidates:
-        return np.zeros((0, n_weights))
-    row, unit = np.zeros(N_CANDIDATES, int), np.zeros(N_CANDIDATES, int)
-    here = kinks.row >= 0
-    row[:n_candidates], unit[:n_candidates] = np.where(here, kinks.row, 0), kinks.unit
-    X, y, weight = (np.asarray(a)[row] for a in (problem.X, problem.y, problem.weight))
-    few = Problem(problem.network, problem.loss, X, y, weight)
-    slopes = tuple((held[row], slope[row]) for held, slope in slopes)
-    J = np.asarray(_derivatives(few, W, slopes, unit), float)[:n_candidates]
-    return np.asarray(problem.allsum(np.where(here[:, None], J, 0.0)))
+    """``J_k``: the derivative of every candidate in all weights, one row each.
+
+    What a unit of the first block reads does not depend on weights, and is the derivative in its own.
+    """
+    J, here = np.zeros((kinks.offset.size, sum(w.size for w in W))), kinks.row >= 0
+    first = np.flatnonzero(here & (kinks.unit < len(W[0])))
+    X = np.asarray(problem.X)[kinks.row[first]]
+    of_units = J[:, : W[0].size].reshape(len(J), *np.shape(W[0]))
+    of_units[first, kinks.unit[first]] = np.insert(X, 0, 1, axis=1)
+    later = np.flatnonzero(here & (kinks.unit >= len(W[0])))
+    if later.size:
+        row, unit = np.zeros((2, N_CANDIDATES), int)
+        row[: later.size], unit[: later.size] = kinks.row[later], kinks.unit[later]
+        X, y, weight = (np.asarray(a)[row] for a in (problem.X, problem.y, problem.weight))
+        few = Problem(problem.network, problem.loss, X, y, weight)
+        slopes = tuple((held[row], slope[row]) for held, slope in slopes)
+        J[later] = np.asarray(_derivatives(few, W, slopes, unit), float)[: later.size]
+    return np.asarray(problem.allsum(J))

@@ -171,8 +171,9 @@ def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float
     # nothing rides on the only hidden block
     riding = now if len(slopes) == 1 else look(problem, W, slopes, step, True)
     kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
-    slopes = kinks_.known(problem, now.Z, slopes, kinks)
-    at, J = look(problem, W, slopes, step), kinks_.jacobian(problem, W, slopes, kinks)
+    before, slopes = slopes, kinks_.known(problem, now.Z, slopes, kinks)
+    dropped = problem.allsum(sum(int((a != b).sum()) for (a, _), (b, _) in zip(before, slopes)))
+    at, J = look(problem, W, slopes, step) if dropped else now, kinks_.jacobian(problem, W, slopes, kinks)
     adds = kinks.jump * kinks_.shares(problem, now.Z, slopes, kinks)
     return Survey(kinks, J, np.asarray(at.gradient, float) - J.T @ adds)
 

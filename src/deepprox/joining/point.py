@@ -75,6 +75,33 @@ def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool =
     )
 
 
+@program()
+def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
+    first = problem.network.blocks[0]
+    out, reads, there = [V[0]], *(first.link(first.linear(w, problem.X)) for w in (W[0], V[0]))
+    told = there
+    for block, w, v in zip(problem.network.blocks[1:], W[1:], V[1:]):
+        wanted, found = block.linear(v, reads) + (told - reads) @ w[:, 1:].T, block.linear(v, there)
+        if not block.penalize_bias:
+            off = problem.allsum(problem.weight @ (wanted - found))
+            v, found = v.at[:, 0].add(off), found + off
+        reads, told, there = (block.link(z) for z in (block.linear(w, reads), wanted, found))
+        out.append(v)
+    return tuple(out)
+
+
+def levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
+    """``V`` with those free biases with which means of pre-activations are what a model around ``W`` says.
+
+    A unit that is active nearly everywhere may have almost any bias, if the next block's biases follow. What
+    follows is a product of two weights: to first order a step would leave that valley, which bends.
+    """
+    free = [not block.penalize_bias for block in problem.network.blocks[1:]]
+    if not any(free) or not problem.allsum.in_memory:
+        return V
+    return tuple(map(np.asarray, _levelled(problem, W, V)))
+
+
 def certify(
     problem: Problem, W: Weights, slopes: Slopes, point: Point, step: float, tol: float
 ) -> tuple[Slopes, Point]:
