@@ -17,7 +17,7 @@ from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import SMALL, Live, canonical
 from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
-from deepprox.problem import Problem, Weights
+from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import keep_memory, precision, products_asked
 from deepprox.scouting import FORK, leak, scout, stack, unstack
 from deepprox.splitting import admm
@@ -51,7 +51,8 @@ class Options(NamedTuple):
     ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
     the output is always split. ``rho`` holds constraint weights to keep, one for each block (numbers,
     or columns over observations), or None to start them from the penalties and let them grow. So many
-    ``tries`` to leave a unit out may be in vain before the others are kept.
+    ``tries`` to leave a unit out may be in vain before the others are kept. The solution's ``tangent`` is
+    that towards the penalty of the network ``toward``.
     """
 
     sweeps: int = 40
@@ -65,6 +66,7 @@ class Options(NamedTuple):
     pace: admm.Pace = admm.Pace()
     inner: admm.Inner = admm.Inner()
     tries: int = 2
+    toward: Network | None = None
     max_iter: int = 2000
     tol: float = 1e-6
 
@@ -75,7 +77,8 @@ class Solution(NamedTuple):
     ``certificate`` is the largest entry of the prox-gradient fixed-point residual, ``strict`` whether
     the Hessian on the live weights is positive definite (None where none was formed), ``n_held`` how
     many pre-activations sit exactly at a kink of their link, ``starts`` the objective of every start,
-    ``memory`` what was learnt of the curvature, or, without a join phase, the variables of the split phase.
+    ``memory`` what was learnt of the curvature, or, without a join phase, the variables of the split phase,
+    ``tangent`` how the weights move with the penalty.
     """
 
     W: tuple[np.ndarray, ...]
@@ -96,6 +99,7 @@ class Solution(NamedTuple):
     seconds: dict[str, float]
     memory: Memory | State | None = None
     lasts: float | None = None
+    tangent: Weights | None = None
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -186,6 +190,7 @@ def solve(
             curvature,
             stages,
             options.tries,
+            options.toward,
         )
         objectives[best] = found.objective
         diary.lap("join")
@@ -218,6 +223,7 @@ def solve(
         seconds=diary.seconds,
         memory=found.memory,
         lasts=found.lasts,
+        tangent=found.tangent,
     )
 
 

@@ -1,5 +1,7 @@
 """Where a strength begins: the last solutions, continued."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
@@ -9,13 +11,18 @@ from deepprox.selection import walk
 from selection.test_paths import tables
 
 
-class Found:
-    def __init__(self, *W):
-        self.W = W
+class Solved(NamedTuple):
+    W: tuple
+    live: Any
+    tangent: Any
+
+
+def found(*W):
+    return Solved(W, None, None)
 
 
 def stages(alphas, curve):
-    return [walk.Stage(alpha, Found(curve(np.log(alpha))), None) for alpha in alphas]
+    return [walk.Stage(alpha, found(curve(np.log(alpha))), None) for alpha in alphas]
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4])
@@ -24,34 +31,47 @@ def test_polynomials_in_the_logarithm_are_continued_exactly(m):
     terms = rng.normal(size=(m, 2, 3))
     curve = lambda x: 50 + sum(term * x**k for k, term in enumerate(terms))  # noqa: E731
     before = stages([0.5, 0.3, 0.2, 0.11][:m], curve)  # the nearest first, in any steps
-    (W,) = walk.continued(0.7, before)
+    (W,) = walk.continued(0.7, before, before[0].found.W)
     np.testing.assert_allclose(W, curve(np.log(0.7)), rtol=1e-10)
 
 
 def test_a_weight_stays_zero_or_becomes_it_and_a_bias_moves_freely():
     near, far = np.array([[1.0, 1.0, 0.0, 3.0]]), np.array([[3.0, 3.0, -1.0, 4.0]])
-    before = [walk.Stage(2.0, Found(near), None), walk.Stage(1.0, Found(far), None)]
-    (W,) = walk.continued(4.0, before)
+    before = [walk.Stage(2.0, found(near), None), walk.Stage(1.0, found(far), None)]
+    (W,) = walk.continued(4.0, before, (near,))
     np.testing.assert_allclose(W, [[-1.0, 0.0, 0.0, 2.0]])
 
 
-def test_the_lowest_of_the_polynomials_begins_and_two_looks_find_it(monkeypatch):
+def test_a_polynomial_through_a_point_on_the_tangent_has_the_tangent():
+    curve, slope = lambda x: 50 + 3 * x - 2 * x**2 + 0.7 * x**3, lambda x: 3 - 4 * x + 2.1 * x**2
+    before = [
+        walk.Stage(a, Solved((np.full((1, 2), curve(np.log(a))),), None, None), None) for a in (0.5, 0.3, 0.2)
+    ]
+    tangent = (np.full((1, 2), slope(np.log(0.5)) * np.log(walk.DRIFT)),)
+    nearest = before[0]._replace(found=before[0].found._replace(tangent=tangent))
+    (W,) = walk.continued(0.7, [nearest.nudged(), *before], nearest.found.W)
+    np.testing.assert_allclose(W, curve(np.log(0.7)), rtol=1e-4)
+
+
+def test_the_lowest_of_the_polynomials_begins():
     X, y = tables()
     model, alphas = DeepRegressor((4,), link="tanh", random_state=0), np.geomspace(0.02, 0.03, 10)
-    found = deepprox.path(model, X[:90], y[:90], alphas)
-    before = [walk.Stage(a, one, one) for a, one in zip(found.alphas, found.solutions)]
+    path = deepprox.path(model, X[:90], y[:90], alphas)
+    before = [walk.Stage(a, one, one) for a, one in zip(path.alphas, path.solutions)]
     zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in before[-4:]]
     assert all((one == zeros[0]).all() for one in zeros)
-    way, looks = walk.Walk(model, X[:90], y[:90]), []
-    way.widths = walk.live_widths(found.solutions[0].live)
-    see = walk.look
-    monkeypatch.setattr(walk, "look", lambda *at: looks.append(at) or see(*at))
+    way = walk.Walk(model, X[:90], y[:90])
+    way.widths = walk.live_widths(path.solutions[0].live)
     W, level = way.ahead(0.0315, before)
-    assert len(looks) == 2
-    trials = [walk.continued(0.0315, before[: -1 - m : -1]) for m in (1, 2, 3, 4)]
+    near, last = before[-1].found.W, before[:-5:-1]
+    assert before[-1].found.tangent is not None
+    ways = last, [last[0].nudged(), *last]
+    trials = [walk.continued(0.0315, points[:m], near) for points in ways for m in range(1, len(points) + 1)]
     with walk.precision(way.dtype):
         problem = way.posed(0.0315).problem
-        levels = [float(see(problem, trial, walk.no_slopes(problem), 1.0).objective) for trial in trials]
+        none = walk.no_slopes(problem)
+        levels = [float(walk.look(problem, trial, none, 1.0).objective) for trial in trials]
+    assert levels[5] < levels[1] < levels[0]  # the tangent, a line through two, the last solution
     assert level == pytest.approx(min(levels), rel=1e-12)
     for one, other in zip(W, trials[int(np.argmin(levels))], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -61,7 +81,7 @@ def test_a_continued_path_takes_fewer_steps_to_the_same_solutions(monkeypatch):
     X, y = tables()
     model, alphas = DeepRegressor((4,), link="tanh", random_state=0), np.geomspace(0.02, 0.03, 10)
     continued = deepprox.path(model, X[:90], y[:90], alphas)
-    monkeypatch.setattr(walk, "POINTS", 1)
+    monkeypatch.setattr(walk, "continued", lambda alpha, stages, near: near)
     plain = deepprox.path(model, X[:90], y[:90], alphas)
     steps = [sum(one.n_iter for one in found.solutions[4:]) for found in (continued, plain)]
     assert steps[0] < 0.7 * steps[1], steps

@@ -17,7 +17,8 @@ from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import SITS, Slopes, no_slopes
 from deepprox.joining.model import Model, Survey, cholesky, model_at, no_kinks, survey
 from deepprox.joining.point import Point, certify, levelled, look
-from deepprox.problem import Problem, Weights
+from deepprox.joining.tangent import tangent
+from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import beside
 from deepprox.spreading import same
 
@@ -46,7 +47,7 @@ class Finish(NamedTuple):
     """Where the Newton steps ended: the weights, the slopes that certify them, and the way there.
 
     ``given_up`` is how many quasi-Newton steps take as long as each, where more of them would be a waste of
-    time, and 0 elsewhere.
+    time, and 0 elsewhere. ``tangent`` is how ``W`` moves with the penalty, if that was asked for.
     """
 
     W: Weights
@@ -57,17 +58,25 @@ class Finish(NamedTuple):
     n_held: int
     steps: list[Step]
     given_up: int = 0
+    tangent: Weights | None = None
 
 
 def finish(
-    problem: Problem, W: Weights, slopes: Slopes, step: float, rate: float, tol: float, budget: int
+    problem: Problem,
+    W: Weights,
+    slopes: Slopes,
+    step: float,
+    rate: float,
+    tol: float,
+    budget: int,
+    toward: Network | None = None,
 ) -> Finish:
     """Damped Newton steps from ``W`` until the certificate is well within ``tol`` or they stop helping.
 
     Well within, so that the zeros are those of the solution, unless it is clear before that no step will
     change them. Near a saddle the steps stop when ``rate``, what a quasi-Newton step has gained of late,
     promises more. They are given up where they are expensive and more is held at kinks than the model has
-    room for.
+    room for. At the end it is asked how the solution moves as the penalty becomes that of ``toward``.
     """
     steps: list[Step] = []
     given_up = 0
@@ -129,7 +138,8 @@ def finish(
     certificate, W, slopes, n_held, _ = nearest if back else end
     # an activity is here with its majoriser, which says nothing about a minimum
     strict = None if charged or on_live is None else not on_live[2] and bends_up(on_live[0].at(on_live[1]))
-    return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up)
+    moves = None if toward is None or not steps else tangent(problem, W, slopes, H, free, step, toward)
+    return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up, moves)
 
 
 def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, least: float) -> bool:
@@ -231,7 +241,8 @@ def search(
             if float(after.objective) <= level:
                 found = W_next, slopes, after, int(held.sum())
                 slow = float(after.certificate) > SLOW * float(point.certificate)
-                if damping > least or (slow and problem.allsum.in_memory):
+                # what is held at a kink would leave it
+                if not held.any() and (damping > least or (slow and problem.allsum.in_memory)):
                     found = further(problem, w, found, model.side, free, step)
                 # what made this model convex the next will say for itself, unless its trials are journeys
                 kept = refused or not problem.allsum.in_memory

@@ -183,12 +183,11 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
             bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
             bends = _unit_derivatives(some, W, bent, padded, blurred)
             H += _assemble(bends._make(np.asarray(a) for a in bends), at, units, counts)
-    H = np.where(np.tri(live.size, dtype=bool), H.T, H)
     return np.asarray(problem.allsum(H), float)
 
 
 def _assemble(bends: Bends, at: Places, units: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The upper triangle, one row of blocks for each unit: weights are sorted by block, then unit."""
+    """All of it, a row and a column of blocks for each unit: weights are sorted by block, then unit."""
     g, F, dg, dF, dg_out = bends
     H = np.zeros((at.unit.size, at.unit.size))
     first, n_hidden = np.cumsum(counts) - counts, len(g) - len(dg_out)
@@ -207,7 +206,9 @@ def _assemble(bends: Bends, at: Places, units: np.ndarray, counts: np.ndarray) -
             if not out:
                 later = tail[(tail >= lo) & bent[k, moving[tail]]]
                 M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]
-            H[lo : lo + counts[k], lo:] = reads[lo : lo + counts[k]] @ M.T
+            hi = lo + counts[k]
+            H[lo:hi, lo:] = reads[lo:hi] @ M.T
+            H[hi:, lo:hi] = H[lo:hi, hi:].T
 
     share_out(rows_of, len(units), reads.shape[1] * at.unit.size**2)
     return H

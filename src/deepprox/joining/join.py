@@ -1,7 +1,7 @@
 """The join phase of one start: quasi-Newton until the support settles, then Newton, until certified."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from deepprox.joining.kinks import any_held, no_slopes
 from deepprox.joining.live import Live, canonical, live_part, shrinks, whole
 from deepprox.joining.point import Point, certify, look
 from deepprox.joining.pruning import prune
-from deepprox.problem import Problem, Weights
+from deepprox.problem import Network, Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
 FAR = 100  # times the tolerance: a point that is no solution yet
@@ -31,7 +31,7 @@ class Joined(NamedTuple):
     """A stationary point in canonical form, or as near to one as the budget allowed.
 
     ``lasts`` is how many times as strong the penalty may be until one of its units no longer pays, if one was
-    tried.
+    tried; ``tangent`` how it moves with the penalty, if that was asked for and it ended with Newton steps.
     """
 
     W: tuple[np.ndarray, ...]
@@ -45,6 +45,7 @@ class Joined(NamedTuple):
     n_iter: int
     memory: Any = None
     lasts: float | None = None
+    tangent: Weights | None = None
 
 
 def join(
@@ -58,12 +59,14 @@ def join(
     memory: quasi_newton.Memory | None = None,
     stages: Stages | None = None,
     tries: int = 0,
+    toward: Network | None = None,
 ) -> Joined:
     """From ``W`` to a certified stationary point of the objective; ``note`` gets every row.
 
     ``warm`` says that ``W`` is near one, so that Newton steps come first; no hidden block is cut below
     ``widths``. ``memory`` is what an earlier run on these data knew of the curvature. ``stages`` are those of
     this run that are done. Before Newton steps so many ``tries`` to leave out a unit may be in vain.
+    ``toward`` is a network with the penalty of a problem nearby, for which a tangent is to be known.
     """
     stages = stages or Stages()
     W, live = canonical(problem.network, W)
@@ -108,8 +111,9 @@ def join(
         strict, n_held, slopes = None, 0, no_slopes(part.problem)
         if stays and any_held(whole_slopes):
             slopes = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
+        moves = None
         if ready:
-            newton = one_block.descend if direct else one_threaded(finish)
+            newton = one_block.descend if direct else partial(one_threaded(finish), toward=part.cut(toward))
             left = min(max_iter - n_iter, most)
             end = stages.run(newton, part.problem, small, slopes, step, rate, tol, left)
             if end.given_up and origin is not None:
@@ -120,6 +124,7 @@ def join(
             note("newton", [row._asdict() for row in end.steps])
             n_iter += len(end.steps)
             small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
+            moves = None if end.tangent is None else part.put(end.tangent)
             memory = memory and memory._replace(step=np.asarray(step, small[0].dtype))
             chunks = 2 if strict else 4
         direct = False
@@ -136,7 +141,7 @@ def join(
         status = verdict(point, tol, n_iter, max_iter, idle)
         if status:
             numbers = float(point.objective), float(point.loss), float(point.certificate)
-            return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory, lasts)
+            return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory, lasts, moves)
         on_part = look(part.problem, small, slopes, step)
         # certified on its part and not on the whole: something outside wants to come alive
         wakes = float(on_part.certificate) <= tol
@@ -157,9 +162,9 @@ def live_residual(point: Point, W: Weights, step: float) -> float:
 def one_threaded(work: Callable) -> Callable:
     """The same work without threads in BLAS: its matrices are too small for them."""
 
-    def alone(*args: Any) -> Any:
+    def alone(*args: Any, **kwargs: Any) -> Any:
         with _threads().limit(limits=1, user_api="blas"):
-            return work(*args)
+            return work(*args, **kwargs)
 
     return alone
 

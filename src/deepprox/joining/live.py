@@ -77,6 +77,13 @@ class Part(NamedTuple):
         """Whether the part is the whole."""
         return tuple(len(place) for place in self.places) == self.sizes
 
+    def cut(self, network: Network | None) -> Network | None:
+        """The part of another network of the same shape."""
+        if network is None:
+            return None
+        blocks = zip(network.blocks, self.places[1:])
+        return Network(tuple(replace(block, size=len(place)) for block, place in blocks))
+
     def take(self, W: Weights) -> Weights:
         """The weights of the part."""
         if self.all_of_it:
@@ -156,8 +163,8 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps:
     few = n_weights(full.sizes) <= SMALL and not widths
     if few or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
         return full
-    blocks = tuple(replace(b, size=len(p)) for b, p in zip(problem.network.blocks, places[1:]))
-    return Part(replace(problem, network=Network(blocks)), places, full.sizes)
+    part = Part(problem, places, full.sizes)
+    return part._replace(problem=replace(problem, network=part.cut(problem.network)))
 
 
 def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...], steps: int) -> bool:

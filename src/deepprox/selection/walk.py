@@ -23,6 +23,7 @@ from deepprox.selection.strength import Strength
 from deepprox.solve import Solution
 from deepprox.struct import replace
 
+DRIFT = 1.0001  # times as strong, the penalty whose solution tells a tangent
 POINTS = 4  # solutions through which a path is continued
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
@@ -80,6 +81,8 @@ class Walk:
             posed = self.posed(alpha, inputs)
             if last is not None:
                 changes = {"tries": int(alpha >= self.due)} | changes
+            if inputs is None and "max_iter" not in changes:
+                changes["toward"] = self.strength.apply(self.base.problem.network, DRIFT * alpha)
             solve = partial(self.model._solve, posed, W=W, memory=memory, widths=self.widths, **changes)
             found = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
@@ -91,22 +94,29 @@ class Walk:
     def ahead(self, alpha: float, before: "list[Stage]") -> tuple[Weights, float]:
         """Weights to start from, and their objective.
 
-        They are on a polynomial in ``log alpha`` through the last solutions: through two, or more where they
-        have the same zeros, since a path is smooth only there; through fewer while that lowers the objective.
+        They are on a polynomial in ``log alpha`` through the last solutions, and if it is known along the
+        tangent of the last: through two, or more where they have the same zeros, since a path is smooth only
+        there; through fewer while that lowers the objective.
         """
         last = before[: -1 - POINTS : -1]
+        near, nudged = last[0].found, last[0].nudged()
         zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
         same = [*((one == zeros[0]).all() for one in zeros), False].index(False)
-        W, lowest = last[0].found.W, np.inf
+        ways = [last] if nudged is None else [last, [nudged, *last]]
+        W, lowest = near.W, np.inf
         with precision(self.dtype):
-            part = live_part(self.posed(alpha).problem, last[0].found.live, self.widths)
+            part = live_part(self.posed(alpha).problem, near.live, self.widths)
             none = no_slopes(part.problem)
-            for m in range(max(same, min(2, len(last))), 0, -1):
-                trial = continued(alpha, last[:m])
-                objective = float(look(part.problem, part.take(trial), none, 1.0).objective)
-                if not objective < lowest:
-                    break
-                W, lowest = trial, objective
+            for points in ways:
+                level = np.inf
+                for m in range(max(same + len(points) - len(last), min(2, len(points))), 0, -1):
+                    trial = continued(alpha, points[:m], near.W)
+                    objective = float(look(part.problem, part.take(trial), none, 1.0).objective)
+                    if not objective < level:
+                        break
+                    level = objective
+                    if level < lowest:
+                        W, lowest = trial, level
         return W, lowest
 
     def grid(self, count: int, eps: float) -> np.ndarray:
@@ -179,20 +189,27 @@ class Stage(NamedTuple):
         """How many inputs are left."""
         return int(self.found.live.inputs.sum())
 
+    def nudged(self) -> "Stage | None":
+        """A point on the tangent, if that is known, so near that a polynomial through both has it too."""
+        if self.found.tangent is None:
+            return None
+        W = tuple(w + d for w, d in zip(self.found.W, self.found.tangent))
+        return self._replace(alpha=DRIFT * self.alpha, found=self.found._replace(W=W))
 
-def continued(alpha: float, stages: list[Stage]) -> Weights:
-    """``sum_j share_j W_j``, Lagrange's polynomial in ``log alpha`` through solutions, the nearest first.
 
-    A weight that is zero at the nearest, or would change its sign on the way, is zero; biases are free.
+def continued(alpha: float, stages: list[Stage], near: Weights) -> Weights:
+    """``sum_j share_j W_j``, Lagrange's polynomial in ``log alpha`` through the solutions of some stages.
+
+    A weight that is zero in ``near``, or has another sign there, is zero; biases are free.
     """
     x, out = np.log([stage.alpha / alpha for stage in stages]), []
     others = [np.delete(x, j) for j in range(len(x))]
     shares = [np.prod(rest / (rest - x_j)) for x_j, rest in zip(x, others)]
-    for near, *far in zip(*(stage.found.W for stage in stages), strict=True):
-        w = sum((share * v for share, v in zip(shares[1:], far)), shares[0] * near)
-        gone = w * near <= 0
-        gone[:, 0] = near[:, 0] == 0
-        out.append(np.where(gone, 0, w).astype(near.dtype))
+    for last, *through in zip(near, *(stage.found.W for stage in stages), strict=True):
+        w = np.tensordot(shares, through, axes=1)
+        gone = w * last <= 0
+        gone[:, 0] = last[:, 0] == 0
+        out.append(np.where(gone, 0, w).astype(last.dtype))
     return tuple(out)
 
 
