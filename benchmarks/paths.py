@@ -4,8 +4,8 @@ LassoNet (Lemhadri et al. 2021) runs in the environment ``.venv-peers`` (``make 
 in the same run, one after the other. Ours selects inputs by a group lasso on the first block and refits
 what is left at the weakest strength (``relax=True``), with its strengths where inputs leave, in single
 precision and with few iterations at every strength, as LassoNet does. Of
-both, the model of least training loss counts among those with as many inputs; where ours has none with as
-many, with the next fewer.
+both, the model of least training loss counts among those with as many inputs; where a path has none with as
+many, with the next fewer. Means are over all splits, at every number of inputs that LassoNet visits in one.
 """
 
 import json
@@ -65,16 +65,22 @@ def ours(name, seed):
 
 
 def in_fits(name, seed, seconds, turns):
-    """The strengths of a path of 50 with all defaults, its ``seconds``, and the mean of fits along it.
+    """The strengths of a path of 50 with all defaults, its ``seconds``, those of a fit, and of fits along it.
 
     ``seconds(name, seed, alpha)`` are those of a fit from random starts, of the path without ``alpha``: the
-    least of so many ``turns``, in each of which the path and the fits follow each other.
+    least of so many ``turns``, in each of which the path and the fits follow each other. A fit has the
+    strength that the estimator has by default; of those along the path the mean of five counts, from the
+    densest to the last network that is not empty.
     """
     X, _, y, _ = split(name, seed)
-    alphas = deepprox.path(DeepClassifier((100,), random_state=seed), X, y, 50).alphas
-    every = None, *(float(alpha) for alpha in alphas[np.linspace(0, len(alphas) - 2, 5).astype(int)])
-    whole, *fits = np.min([[seconds(name, seed, alpha) for alpha in every] for _ in range(turns)], axis=0)
-    return len(alphas), whole, np.mean(fits)
+    model = DeepClassifier((100,), random_state=seed)
+    alphas = deepprox.path(model, X, y, 50).alphas
+    along = alphas[np.linspace(0, len(alphas) - 2, 5).astype(int)]
+    every = None, model.alpha, *map(float, along)
+    whole, fit, *fits = np.min(
+        [[seconds(name, seed, alpha) for alpha in every] for _ in range(turns)], axis=0
+    )
+    return len(alphas), whole, fit, np.mean(fits)
 
 
 def seconds_of(name, seed, alpha=None):
@@ -132,6 +138,16 @@ def at_most(models, inputs):
     return next((accuracy for count, accuracy in models if 0 < count <= inputs), 0.0)
 
 
+def mean_accuracies(found):
+    """Of both, at every number of inputs that LassoNet visits in some split, over all that have so few."""
+    visited = sorted({inputs for theirs, _ in found for inputs, _ in theirs}, reverse=True)
+    with_so_few = {k: [pair for pair in found if pair[0][-1][0] <= k] for k in visited}
+    return {
+        k: np.mean([[at_most(m, k) for m in pair] for pair in some], axis=0)
+        for k, some in with_so_few.items()
+    }
+
+
 def main() -> None:
     """Time and accuracy of both on three data sets, five splits each."""
     if not PEERS.exists():
@@ -139,14 +155,13 @@ def main() -> None:
     rows, curves, totals = [], {}, np.zeros(2)
     for name in SETS:
         ours(name, 0)  # compiles
-        times, gaps = np.zeros(2), {}
+        times, found = np.zeros(2), []
         for seed in range(SPLITS):
             seconds, models = ours(name, seed)
             their_seconds, theirs = peer(name, seed)
             times += seconds, their_seconds
-            for inputs, accuracy in theirs:
-                gaps.setdefault(inputs, []).append((accuracy, at_most(models, inputs)))
-        means = {inputs: np.mean(pairs, axis=0) for inputs, pairs in sorted(gaps.items(), reverse=True)}
+            found.append((theirs, models))
+        means = mean_accuracies(found)
         behind = {inputs: float(a - b) for inputs, (a, b) in means.items() if a - b > SLACK}
         totals += times
         curves[name] = means
@@ -188,12 +203,16 @@ def main() -> None:
         rows = []
         for name in SETS:
             each = np.array([in_fits(name, seed, how, turns) for seed in range(splits)])
-            length, whole, fit = each.sum(0)
-            ratios = ", ".join(f"{one / mean:.1f}" for _, one, mean in each)
-            rows.append([name, length, whole, fit, whole / fit, ratios, show.met(whole < FITS * fit)])
+            length, whole, *fits = each.sum(0)
+            row = [name, length, whole]
+            for k, fit in enumerate(fits):
+                ratios = ", ".join(f"{one[1] / one[2 + k]:.1f}" for one in each)
+                row += [fit, whole / fit, ratios, show.met(whole < FITS * fit)]
+            rows.append(row)
+        columns = ["ratio", "of each split", ""]
         show.table(
             f"Paths of 50 strengths, all defaults: at most {FITS} fits from random starts ({words})",
-            ["", "strengths", "path s", "mean fit s", "ratio", "of each split", ""],
+            ["", "strengths", "path s", "fit s", *columns, "mean fit along it s", *columns],
             rows,
         )
     for name, means in curves.items():

@@ -268,7 +268,11 @@ def test_a_bias_is_redundant_where_its_unit_is_linear_at_all_observations():
 
 
 def test_newton_is_quadratic_where_biases_are_redundant(monkeypatch):
-    """A unit that is on everywhere: the model bends down along its bias, which only damping would mend."""
+    """A unit that is on everywhere: the model bends down along its bias, which only damping would mend.
+
+    Levelling the biases after a step mends this one too, so it is left out here.
+    """
+    monkeypatch.setattr(finish_, "levelled", lambda problem, W, V: V)
     posed, _ = problem(links.ReLU(), penalties.L1(np.asarray(0.01)), hidden=(1,), loss=losses.Squared(), k=1)
     posed = replace(posed, y=posed.X @ np.array([[2.0], [-1.0], [1.0], [0.5]]))
     W = np.array([[20.0, 1.0, -0.5, 0.5, 0.25]]), np.array([[-40.0, 2.0]])

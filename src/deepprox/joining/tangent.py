@@ -18,6 +18,7 @@ from deepprox.joining.kinks import SITS, Slopes
 from deepprox.joining.model import cholesky, solve_lower
 from deepprox.problem import Network, Problem, Weights
 
+DAMPING = 1e-7  # share of the largest curvature: where less bends a path is no guide to the next solution
 FLAT = 1e-8  # directions of held pre-activations that are taken as one, as a share of the longest
 
 
@@ -48,8 +49,8 @@ def tangent(
     reach = (J**2).sum(1)
     J, reach = J[reach > SITS], reach[reach > SITS]
     # what is held cannot move: squares of how far it would make the model convex and change nothing else
-    least = 1e-7 / step
-    lower = cholesky(H.at(live).full + (J.T / (step * reach)) @ J + least * np.eye(places.size))
+    bends = H.at(live).full + (J.T / (step * reach)) @ J
+    lower = cholesky(bends + DAMPING / step * np.eye(places.size))
     if lower is None:
         return None
     U, sizes, _ = np.linalg.svd(solve_lower(lower, J.T), full_matrices=False)
@@ -63,8 +64,8 @@ def tangent(
 def held_rows(problem: Problem, W: Weights, slopes: Slopes) -> np.ndarray | None:
     """The derivatives of all pre-activations held at a kink, one row each; None where they are too many."""
     rows, units, first = [np.zeros(0, int)], [np.zeros(0, int)], 0
-    for w, (held, _) in zip(W, slopes, strict=False):
-        row, unit = np.nonzero(np.asarray(held) & np.asarray(w).any(1))
+    for w, (mask, _) in zip(W, slopes, strict=False):
+        row, unit = np.nonzero(np.asarray(mask) & np.asarray(w).any(1))
         rows, units, first = [*rows, row], [*units, first + unit], first + len(w)
     row, unit = np.concatenate(rows), np.concatenate(units)
     if row.size > kinks_.N_CANDIDATES:
