@@ -28,7 +28,7 @@ SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest cu
 LEAST = 1e-10  # damping after none, as a share of the largest curvature
 FULL = 0.8  # share of the candidates that may be held before there are too few
 TRIALS = 12  # dampings, each ten times the one before
-WELL_WITHIN = 1e-2
+WELL_WITHIN = 1e-2  # share of tol
 SLOW = 0.5  # share of the certificate that a step leaves where a longer one may leave less
 NEAR = 2.0  # times a step length, up to which it serves as well
 
