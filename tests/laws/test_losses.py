@@ -52,6 +52,14 @@ def gap(loss, eta, v, y, step):
 
 @every
 @given(rng=seeds)
+def test_it_sees_differences_alone_if_it_says_so(row, rng):
+    y, eta = row.response(rng, SHAPE), rng.normal(0, 2, SHAPE)
+    here, there = (np.asarray(value(row.loss, at, y)) for at in (eta, eta + 1.5))
+    assert np.allclose(here, there, rtol=1e-9, atol=1e-9) == row.loss.differences
+
+
+@every
+@given(rng=seeds)
 def test_convex_if_it_says_so(row, rng):
     _, y, eta = draw(row, rng)
     other = eta[rng.permutation(len(eta))]

@@ -249,22 +249,33 @@ def test_together_the_kinks_of_equal_readings_are_one():
 
 
 def test_a_bias_is_redundant_where_its_unit_is_linear_at_all_observations():
-    posed, W = problem(links.ReLU(), hidden=(3,), p=2)
+    posed, W = problem(links.ReLU(), hidden=(3,), p=2, loss=losses.Squared())
     W[0][:, 0] = 100, -100, 0  # on everywhere, off everywhere, and both
     none = kinks.no_slopes(posed)
-    Z = look(posed, W, none, 1.0).Z
-    idle = unravel(kinks.redundant_biases(posed, W, Z, none), W)
+    own = look(posed, W, none, 1.0).slope
+    idle = unravel(kinks.redundant_biases(posed, W, own, none), W)
     np.testing.assert_array_equal(idle[0][:, 0], [True, True, False])
     assert not idle[0][:, 1:].any() and not idle[1].any()
     held = none[0][0].copy()
     held[0, 0] = True  # with another slope at one observation it moves something
-    idle = unravel(kinks.redundant_biases(posed, W, Z, ((held, none[0][1]),)), W)
+    idle = unravel(kinks.redundant_biases(posed, W, own, ((held, none[0][1]),)), W)
     np.testing.assert_array_equal(idle[0][:, 0], [False, True, False])
     for given in (
         problem(links.ReLU(), hidden=(3,), p=2, bias=True),
-        problem(links.Tanh(), hidden=(3,), p=2),
+        problem(links.Tanh(), hidden=(3,), p=2, loss=losses.Squared()),
     ):
-        assert not kinks.redundant_biases(given[0], W, Z, none).any()
+        assert not kinks.redundant_biases(given[0], W, own, none).any()
+
+
+def test_one_bias_is_redundant_where_the_loss_sees_differences_of_outputs():
+    for bias in (False, True):
+        posed, W = problem(links.Tanh(), bias=bias)
+        at = look(posed, W, kinks.no_slopes(posed), 1.0)
+        idle = kinks.redundant_biases(posed, W, at.slope, kinks.no_slopes(posed))
+        assert idle.sum() == (0 if bias else 1)
+        biases = np.asarray(unravel(at.gradient, W)[-1])[:, 0]
+        np.testing.assert_allclose(biases.sum(), 0, atol=1e-15)
+        assert not idle.any() or unravel(idle, W)[-1][:, 0].sum() == 1
 
 
 def test_newton_is_quadratic_where_biases_are_redundant(monkeypatch):
@@ -272,7 +283,7 @@ def test_newton_is_quadratic_where_biases_are_redundant(monkeypatch):
 
     Levelling the biases after a step mends this one too, so it is left out here.
     """
-    monkeypatch.setattr(finish_, "levelled", lambda problem, W, V: V)
+    monkeypatch.setattr(finish_, "leap", lambda problem, W, V, *rest: (V, look(problem, V, *rest)))
     posed, _ = problem(links.ReLU(), penalties.L1(np.asarray(0.01)), hidden=(1,), loss=losses.Squared(), k=1)
     posed = replace(posed, y=posed.X @ np.array([[2.0], [-1.0], [1.0], [0.5]]))
     W = np.array([[20.0, 1.0, -0.5, 0.5, 0.25]]), np.array([[-40.0, 2.0]])
@@ -350,7 +361,7 @@ def test_one_observation_may_sit_at_kinks_of_two_blocks():
         if sit.size < 2:  # the objective is concave across one of them
             continue
         checked += 1
-        shares = kinks.shares(posed, at.Z, held(0.3, 0.6), seen.kinks)
+        shares = kinks.shares(posed, at.slope, held(0.3, 0.6), seen.kinks)
         np.testing.assert_allclose(sorted(shares[sit]), [0.3, 0.6])
         adds = seen.J.T * seen.kinks.jump
         np.testing.assert_allclose(seen.gradient + adds @ shares, at.gradient, atol=1e-12)

@@ -16,7 +16,7 @@ from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.kinks import SITS, Slopes, no_slopes
 from deepprox.joining.model import Model, Survey, cholesky, model_at, no_kinks, survey
-from deepprox.joining.point import Point, certify, levelled, look
+from deepprox.joining.point import Point, certify, leap, look
 from deepprox.joining.tangent import tangent
 from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import beside
@@ -29,6 +29,7 @@ LEAST = 1e-10  # damping after none, as a share of the largest curvature
 FULL = 0.8  # share of the candidates that may be held before there are too few
 TRIALS = 12  # dampings, each ten times the one before
 WELL_WITHIN = 1e-2  # share of tol
+SAFE = 10  # times as long a step is expected, at most, as its share of the certificate says
 SLOW = 0.5  # share of the certificate that a step leaves where a longer one may leave less
 NEAR = 2.0  # times a step length, up to which it serves as well
 
@@ -91,14 +92,14 @@ def finish(
     while float(point.certificate) > aim and len(steps) < min(MAX_STEPS, budget):
         w, was = ravel(W), free
         # along a bias that changes nothing the model bends down, and would have to be damped
-        idle = kinks_.redundant_biases(problem, W, point.Z, slopes)
+        idle = kinks_.redundant_biases(problem, W, point.slope, slopes)
         free = np.flatnonzero(((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2)) & ~idle)
         at_kink = piecewise(problem) and sits(problem, W, point.Z)
         around: Callable[[], Survey] = partial(survey, problem, W, slopes, point, step, together)
         if at_kink and problem.allsum == same:
             around = beside(around, len(problem.weight) * free.size**2, w.dtype)
         if fresh or not np.isin(free, was).all():
-            H, fresh = hessian(problem, W, slopes, free), True
+            H, fresh = hessian(problem, W, slopes, free, point.gradient), True
             length = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
             if not step / NEAR <= length <= NEAR * step:
                 step, point = length, look(problem, W, slopes, length)
@@ -130,7 +131,8 @@ def finish(
             break
         if row[2] < nearest[0]:
             nearest = row[2], W, slopes, n_held, row[0]
-        if row[2] <= tol and zeros_stay(w, ravel(W), point, step * aim / 2):
+        shorter = min(1.0, SAFE * row[2] / before)
+        if row[2] <= tol and zeros_stay(w, ravel(W), point, shorter, step * aim / 2):
             break
     end = float(point.certificate), W, slopes, n_held, float(point.objective)
     # where the steps found their way out of a flat saddle, they are to go on
@@ -142,11 +144,15 @@ def finish(
     return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up, moves)
 
 
-def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, least: float) -> bool:
-    """Whether a step that is no longer than the last would neither make a zero nor release one."""
+def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, shorter: float, least: float) -> bool:
+    """Whether a step of this share of the last, or less, would neither make a zero nor release one.
+
+    After one that is as long as the last, as many zeros may come and go as they did.
+    """
     live, released = w != 0, np.abs(np.asarray(point.moved)) > least
-    made = np.asarray(point.kinked) & (np.abs(w - before) >= np.abs(w))
-    return bool((live == (before != 0)).all() and not np.where(live, made, released).any())
+    made = np.asarray(point.kinked) & (shorter * np.abs(w - before) >= np.abs(w))
+    settled = shorter < 1 or (live == (before != 0)).all()
+    return bool(settled and not np.where(live, made, released).any())
 
 
 def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
@@ -236,8 +242,7 @@ def search(
             trial[free] += solved[0]
             held = (solved[1] > 0) & (solved[1] < 1)
             slopes = model.kinks.slopes(no_slopes(problem), solved[1], held)
-            W_next = levelled(problem, W, unravel(trial.astype(w.dtype), W))
-            after = look(problem, W_next, slopes, step)
+            W_next, after = leap(problem, W, unravel(trial.astype(w.dtype), W), slopes, step)
             if float(after.objective) <= level:
                 found = W_next, slopes, after, int(held.sum())
                 slow = float(after.certificate) > SLOW * float(point.certificate)

@@ -21,7 +21,7 @@ from jax import Array, lax
 
 from deepprox import traces
 from deepprox.joining import kinks as kinks_
-from deepprox.joining.certificate import flatten
+from deepprox.joining.certificate import flatten, unravel
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import width
 from deepprox.problem import Network, Problem, Weights
@@ -65,9 +65,12 @@ class Bends(NamedTuple):
 
 @partial(traces.jit, static_argnames=("blurred",))
 def _unit_derivatives(
-    problem: Problem, W: Weights, slopes: Slopes, units: Array, blurred: bool = False
+    problem: Problem, W: Weights, slopes: Slopes, units: Array, pull: Array, blurred: bool = False
 ) -> Bends:
-    """The derivatives of all units, in the pre-activations of the hidden ``units`` and of the outputs."""
+    """The derivatives of all units, in the pre-activations of the hidden ``units`` and of the outputs.
+
+    ``g`` is without what comes from a ``pull`` on the mean of every output.
+    """
     sizes = [block.size for block in problem.network.blocks]
     nobody = jnp.zeros((problem.X.shape[0], 1), bool)
 
@@ -79,13 +82,16 @@ def _unit_derivatives(
         acts = problem.network.activity(at.Z, at.reads[1:], problem.weight, majorised=True)
         return problem.data_loss(at.Z[-1]) + acts, (jnp.concatenate([still[:0], *features]), at.Z[-1])
 
+    def pulled(shift: Array) -> Array:
+        return pull @ (problem.weight @ mean_loss(shift)[1][1])
+
     still = jnp.zeros((sum(sizes), problem.X.shape[0]), problem.X.dtype)
     (g, (F, eta)), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)
     dg, (dF, _) = jax.vmap(lambda unit: push(still.at[unit].set(1.0, mode="drop")))(units)
     _, push_out = jax.linearize(jax.grad(problem.data_loss), eta)
     of_output = jax.vmap(lambda unit: push_out(jnp.zeros_like(eta).at[:, unit].set(1.0)).T)
     return Bends(
-        g,
+        g - jax.grad(pulled)(still),
         jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]),
         dg,
         dF,
@@ -133,12 +139,22 @@ class Hessian(NamedTuple):
 
     def at(self, keep: np.ndarray) -> "Hessian":
         """Those in some of the weights."""
+        if keep.all():
+            return self
         return Hessian(self.loss[np.ix_(keep, keep)], self.penalty[np.ix_(keep, keep)])
 
 
-def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> Hessian:
-    """Second derivatives of the objective in the weights ``live``."""
-    return Hessian(loss_hessian(problem, W, slopes, live), penalty_hessian(problem.network, W, live))
+def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray, gradient: Any = None) -> Hessian:
+    """Second derivatives of the objective in the weights ``live``.
+
+    Given the ``gradient`` of the mean loss, they are those along steps that level free biases of the outputs
+    (:func:`deepprox.joining.point.leap`): without what the gradient in such a bias says of products of two
+    weights, since there the bias makes up for their mean.
+    """
+    pull = None
+    if gradient is not None and not problem.network.blocks[-1].penalize_bias:
+        pull = unravel(gradient, W)[-1][:, 0]
+    return Hessian(loss_hessian(problem, W, slopes, live, pull), penalty_hessian(problem.network, W, live))
 
 
 def penalty_hessian(network: Network, W: Weights, live: np.ndarray) -> np.ndarray:
@@ -160,10 +176,13 @@ def penalty_hessian(network: Network, W: Weights, live: np.ndarray) -> np.ndarra
     return np.asarray(_penalty_hessian(network, W, index), float)[: live.size, : live.size]
 
 
-def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> np.ndarray:
+def loss_hessian(
+    problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray, pull: np.ndarray | None = None
+) -> np.ndarray:
     """Second derivatives of the mean loss in the weights ``live``.
 
-    Where observations are too many to have slopes of their own at kinks, kinks are blurred.
+    What comes from a ``pull`` on the mean of every output is left out of products of two weights. Where
+    observations are too many to have slopes of their own at kinks, kinks are blurred.
     """
     at = Places.of(live, W)
     units, counts = np.unique(at.unit, return_counts=True)
@@ -173,6 +192,7 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
     padded[: hidden.size] = hidden
     each = 8 * (padded.size * sum(sum(w.shape) for w in W) + n_out**2)
     room, blurred = (BYTES, False) if problem.allsum.in_memory else (FEW_BYTES, True)
+    pull = np.zeros(n_out, np.asarray(W[-1]).dtype) if pull is None else pull
     H = np.zeros((live.size, live.size))
     for turn in problem.allsum.turns(problem):
         n = turn.X.shape[0]
@@ -181,7 +201,7 @@ def loss_hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray)
             X, y, weight = (np.asarray(a)[rows] for a in (turn.X, turn.y, turn.weight))
             some = replace(turn, X=X, y=y, weight=weight)
             bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
-            bends = _unit_derivatives(some, W, bent, padded, blurred)
+            bends = _unit_derivatives(some, W, bent, padded, pull, blurred)
             H += _assemble(bends._make(np.asarray(a) for a in bends), at, units, counts)
     return np.asarray(problem.allsum(H), float)
 

@@ -144,9 +144,12 @@ def bend(link: Link, z: Array, weight: Array) -> Array:
     return total
 
 
-@jax.jit
-def _derivative(link: Link, z: Array) -> Array:
+def derivative(link: Link, z: Array) -> Array:
+    """That of a link of single units."""
     return jax.jvp(link, (z,), (jnp.ones_like(z),))[1]
+
+
+_derivative = jax.jit(derivative)
 
 
 def sides(link: Link, kink: float, dtype: Any) -> np.ndarray:
@@ -194,23 +197,27 @@ def known(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) 
     return tuple(out)
 
 
-def shares(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) -> np.ndarray:
-    """How far the slope of every candidate is on the way from left to right."""
+def shares(problem: Problem, own: tuple, slopes: Slopes, kinks: Kinks) -> np.ndarray:
+    """How far the slope of every candidate, its ``own`` or a chosen one, is on the way from left to right."""
     now = np.zeros(kinks.entry.size)
-    for l, (block, z, (held, slope)) in enumerate(zip(problem.network.blocks, Z, slopes, strict=False)):
+    for l, (block, slope_, (held, slope)) in enumerate(
+        zip(problem.network.blocks, own, slopes, strict=False)
+    ):
         here = kinks.block == l
         if block.link.kinks:
-            now[here] = np.where(held, slope, np.asarray(_derivative(block.link, z))).flat[kinks.entry[here]]
+            entry = kinks.entry[here]
+            now[here] = np.where(held.flat[entry], slope.flat[entry], np.asarray(slope_).flat[entry])
     ways = (now - kinks.left) / (kinks.right - kinks.left), np.ones(now.size)
     total, count = problem.allsum([np.bincount(kinks.candidate, way, kinks.offset.size) for way in ways])
     return np.asarray(total) / np.maximum(count, 1)
 
 
-def redundant_biases(problem: Problem, W: Weights, Z: tuple[Any, ...], slopes: Slopes) -> np.ndarray:
-    """Which weights are biases that change nothing, because the next block's biases can do the same.
+def redundant_biases(problem: Problem, W: Weights, own: tuple, slopes: Slopes) -> np.ndarray:
+    """Which weights are biases that change nothing, because others can do the same.
 
-    So is the bias of a unit whose link has one slope at all observations: moving it moves all that is read of
-    the unit by one number.
+    So is the bias of a unit whose link has one slope at all observations, its ``own`` or a chosen one: moving
+    it moves all that is read of the unit by one number, which the next block's biases can do. So is one bias
+    of the outputs, if the loss sees their differences alone.
     """
     masks = [np.zeros(np.shape(w), bool) for w in W]
     counts = np.asarray(problem.weight) > 0
@@ -218,10 +225,12 @@ def redundant_biases(problem: Problem, W: Weights, Z: tuple[Any, ...], slopes: S
         free = not (block.penalize_bias or after.penalize_bias or block.activity)
         if free and block.link.kinks and block.link.elementwise and problem.allsum.in_memory:
             held, slope = slopes[l]
-            slope = np.where(held, slope, np.asarray(_derivative(block.link, Z[l])))[counts]
+            slope = np.where(held, slope, np.asarray(own[l]))[counts]
             ends = slope.min(0, initial=np.inf), -slope.max(0, initial=-np.inf)
             lowest, highest = problem.allsum.gather(np.stack(ends)).min(0)
             masks[l][:, 0] = lowest == -highest
+    if problem.loss.differences and not problem.network.blocks[-1].penalize_bias:
+        masks[-1][0, 0] = True
     return np.concatenate([mask.ravel() for mask in masks])
 
 

@@ -21,6 +21,7 @@ from deepprox.joining.kinks import SITS, Kinks, Slopes
 from deepprox.joining.point import Point, look
 from deepprox.problem import Problem, Weights
 
+FAINT = 100  # times the least damping, up to which it is tried before the lowest curvature is asked for
 FIRST = 32  # candidates, the nearest, that have a slope of their own at first
 
 
@@ -51,6 +52,8 @@ class Model(NamedTuple):
 
     def at(self, keep: np.ndarray) -> "Model":
         """The model of some of its weights, while the others stay where they are."""
+        if keep.all():
+            return self
         return Model(
             self.w[keep], self.side[keep], self.H.at(keep), self.G[keep], self.J[:, keep], self.kinks
         )
@@ -74,9 +77,10 @@ class Model(NamedTuple):
 
     def least_damped(self, least: float, damping: float = 0.0) -> tuple[float, np.ndarray | None]:
         """About the least damping with which the model is convex: slight, or by its lowest curvature."""
-        slight = self.factor(least, damping)
-        if slight is not None:
-            return slight
+        for slight in (damping, max(damping, FAINT * least)):
+            found = self.factor(least, slight)
+            if found is not None:
+                return found
         of = {"eigvals_only": True, "subset_by_index": (0, 0), "check_finite": False}
         lowest = scipy.linalg.eigh(self.H.majorised, **of)
         damping = max(damping, least + 2 * abs(float(lowest[0])))
@@ -174,7 +178,7 @@ def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float
     before, slopes = slopes, kinks_.known(problem, now.Z, slopes, kinks)
     dropped = problem.allsum(sum(int((a != b).sum()) for (a, _), (b, _) in zip(before, slopes)))
     at, J = look(problem, W, slopes, step) if dropped else now, kinks_.jacobian(problem, W, slopes, kinks)
-    adds = kinks.jump * kinks_.shares(problem, now.Z, slopes, kinks)
+    adds = kinks.jump * kinks_.shares(problem, now.slope, slopes, kinks)
     return Survey(kinks, J, np.asarray(at.gradient, float) - J.T @ adds)
 
 

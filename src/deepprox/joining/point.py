@@ -1,6 +1,6 @@
 """A point of the Newton steps: everything that the next needs to know of it, and what certifies it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ class Point(NamedTuple):
     """A point of the Newton iteration with everything its next step needs.
 
     ``moved`` is the prox-gradient point, ``kinked`` the weights whose penalty has a kink at zero; ``Z`` ends
-    with ``eta``.
+    with ``eta``. ``slope`` has the derivatives of those hidden links that have kinks, at their own ``Z``.
     """
 
     objective: Array
@@ -33,10 +33,10 @@ class Point(NamedTuple):
     certificate: Array
     Z: tuple[Array, ...]
     upstream: tuple[Array, ...]
+    slope: tuple[Array | None, ...]
 
 
-@program()
-def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array) -> Point:
+def _at(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array) -> Point:
     w, flat = flatten(problem, W)
     riding = jnp.broadcast_to(ride, (problem.X.shape[0], 1))
 
@@ -60,22 +60,30 @@ def _look(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array
         certificate=certificate(residual),
         Z=Z,
         upstream=upstream,
+        slope=tuple(kinks_.derivative(b.link, z) if b.link.kinks else None for b, z in zip(hidden, Z)),
     )
+
+
+_look = program()(_at)
 
 
 def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool = False) -> Point:
     """Objective, gradients with the chosen slopes, and the certificate they give."""
-    point = _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride))
+    return _here(problem, _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride)))
+
+
+def _here(problem: Problem, point: Any) -> Point:
+    """A point of which this process has its rows, and the host its numbers."""
     return point._replace(
         objective=np.asarray(point.objective),  # once: numbers are asked for many times
         loss=np.asarray(point.loss),
         certificate=np.asarray(point.certificate),
         Z=problem.allsum.rows(point.Z),
         upstream=problem.allsum.rows(point.upstream),
+        slope=problem.allsum.rows(point.slope),
     )
 
 
-@program()
 def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
     first = problem.network.blocks[0]
     out, reads, there = [V[0]], *(first.link(first.linear(w, problem.X)) for w in (W[0], V[0]))
@@ -90,16 +98,24 @@ def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
     return tuple(out)
 
 
-def levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
-    """``V`` with those free biases with which means of pre-activations are what a model around ``W`` says.
+@program()
+def _leap(problem: Problem, W: Weights, V: Weights, slopes: Slopes, step: Array) -> tuple[Weights, Point]:
+    V = _levelled(problem, W, V)
+    return V, _at(problem, V, slopes, step, jnp.zeros((), bool))
 
-    A unit that is active nearly everywhere may have almost any bias, if the next block's biases follow. What
-    follows is a product of two weights: to first order a step would leave that valley, which bends.
+
+def leap(problem: Problem, W: Weights, V: Weights, slopes: Slopes, step: float) -> tuple[Weights, Point]:
+    """Where a step from ``W`` to ``V`` leads: ``V`` with other free biases, and the point there.
+
+    With these biases means of pre-activations are what a model around ``W`` says. A unit that is active
+    nearly everywhere may have almost any bias, if the next block's biases follow. What follows is a product
+    of two weights: to first order a step would leave that valley, which bends.
     """
     free = [not block.penalize_bias for block in problem.network.blocks[1:]]
     if not any(free) or not problem.allsum.in_memory:
-        return V
-    return tuple(map(np.asarray, _levelled(problem, W, V)))
+        return V, look(problem, V, slopes, step)
+    V, point = _leap(problem, W, V, slopes, np.asarray(step, W[0].dtype))
+    return tuple(map(np.asarray, V)), _here(problem, point)
 
 
 def certify(

@@ -19,6 +19,7 @@ class Softmax(Loss):
 
     convex: ClassVar[bool] = True
     simplex: ClassVar[bool] = True
+    differences: ClassVar[bool] = True
 
     def value(self, eta: Array, y: Array) -> Array:
         return jax.nn.logsumexp(eta, axis=-1) - (y * eta).sum(-1)

@@ -19,7 +19,8 @@ class Loss(ABC):
     information criteria mean something; ``smooth`` whether it has a gradient everywhere; ``convex`` whether
     it is convex in ``eta``, so that one block has one minimum; ``binary`` whether every column is a response
     in {0, 1} of its own, so that two classes need one column; ``simplex`` whether the columns of a response
-    add up to one; ``free_scale`` whether it is Gaussian with a variance that it leaves open; ``responses``,
+    add up to one; ``differences`` whether it sees differences between the columns of ``eta`` alone;
+    ``free_scale`` whether it is Gaussian with a variance that it leaves open; ``responses``,
     in words, what it takes.
     """
 
@@ -28,6 +29,7 @@ class Loss(ABC):
     convex: ClassVar[bool] = False
     binary: ClassVar[bool] = False
     simplex: ClassVar[bool] = False
+    differences: ClassVar[bool] = False
     free_scale: ClassVar[bool] = False
     responses: ClassVar[str] = "numbers"
 

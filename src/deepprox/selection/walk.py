@@ -16,7 +16,7 @@ from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_part, live_widths
-from deepprox.joining.point import look
+from deepprox.joining.point import Point, look
 from deepprox.problem import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
@@ -24,6 +24,7 @@ from deepprox.solve import Solution
 from deepprox.struct import replace
 
 DRIFT = 1.0001  # times as strong, the penalty whose solution tells a tangent
+AT_ONCE = 100  # times the tolerance, from where one Newton step reaches it
 POINTS = 4  # solutions through which a path is continued
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
@@ -94,30 +95,35 @@ class Walk:
     def ahead(self, alpha: float, before: "list[Stage]") -> tuple[Weights, float]:
         """Weights to start from, and their objective.
 
-        They are on a polynomial in ``log alpha`` through the last solutions, and if it is known along the
-        tangent of the last: through two, or more where they have the same zeros, since a path is smooth only
-        there; through fewer while that lowers the objective.
+        They are on the tangent of the last solution, or on a polynomial in ``log alpha`` that has it and goes
+        through more and more of the last solutions with the same zeros, since a path is smooth only there, as
+        long as that lowers the objective. Where the tangent is not known, solutions alone are gone through.
+        So they are where the zeros have long been the same, if a Newton step will do from there.
         """
         last = before[: -1 - POINTS : -1]
         near, nudged = last[0].found, last[0].nudged()
         zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
         same = [*((one == zeros[0]).all() for one in zeros), False].index(False)
-        ways = [last] if nudged is None else [last, [nudged, *last]]
-        W, lowest = near.W, np.inf
+        points, smooth = (last, same) if nudged is None else ([nudged, *last], same + 1)
         with precision(self.dtype):
             part = live_part(self.posed(alpha).problem, near.live, self.widths)
             none = no_slopes(part.problem)
-            for points in ways:
-                level = np.inf
-                for m in range(max(same + len(points) - len(last), min(2, len(points))), 0, -1):
-                    trial = continued(alpha, points[:m], near.W)
-                    objective = float(look(part.problem, part.take(trial), none, 1.0).objective)
-                    if not objective < level:
-                        break
-                    level = objective
-                    if level < lowest:
-                        W, lowest = trial, level
-        return W, lowest
+
+            def through(points: list[Stage]) -> tuple[Weights, Point]:
+                trial = continued(alpha, points, near.W)
+                return trial, look(part.problem, part.take(trial), none, 1.0)
+
+            if same == POINTS:
+                trial, at = through(last)
+                if float(at.certificate) <= AT_ONCE * self.model.tol:
+                    return trial, float(at.objective)
+            W, at = through(points[:1])
+            for m in range(2, min(max(smooth, 2), len(points)) + 1):
+                trial, there = through(points[:m])
+                if not float(there.objective) < float(at.objective):
+                    break
+                W, at = trial, there
+        return W, float(at.objective)
 
     def grid(self, count: int, eps: float) -> np.ndarray:
         """``count`` strengths, geometrically, from ``eps`` times that which empties a lasso up to it.
@@ -237,8 +243,10 @@ class Trail:
         W, changes = None, self.changes
         if not changes:
             W, level = self.problem.ahead(alpha, self.stages[: last + 1])
-            # without the units that do not pay nothing would be left of a network that does not pay itself
-            changes = {"tries": 0} if level > self.problem.null_loss else {}
+            # without the units that do not pay nothing would be left of a network that does not pay itself,
+            # and without its only unit nothing of one that does
+            lone = all(units.sum() <= 1 for units in before.found.live.reads[1:])
+            changes = {"tries": 0} if lone or level > self.problem.null_loss else {}
         solution = here = self.problem.solve(alpha, before.found, W=W, **changes)
         if self.way.relax:
             here = relaxed(self.problem, self.stages[0].alpha, solution, before.shown, self.changes)
