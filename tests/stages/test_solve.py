@@ -6,7 +6,7 @@ import pytest
 from deepprox import links, losses, penalties
 from deepprox.blocks import Dense
 from deepprox.diary import Diary, Stages
-from deepprox.joining import hessian, live, point, quasi_newton
+from deepprox.joining import bends, live, point, quasi_newton
 from deepprox.joining import join as join_
 from deepprox.joining.certificate import ravel
 from deepprox.joining.join import join
@@ -20,7 +20,7 @@ from stages.problems import problem
 
 
 def programs():
-    return [p._cache_size() for p in (admm.chunk, quasi_newton.chunk, point._look, hessian._unit_derivatives)]
+    return [p._cache_size() for p in (admm.chunk, quasi_newton.chunk, point._look, bends._local_derivatives)]
 
 
 def lasso():

@@ -6,12 +6,10 @@ A weight ``w_aj`` reaches the loss through its unit's pre-activation alone: movi
 
     H[aj, bk] = sum_i F_ij (dg_ib / dz_ia  F_ik  +  g_ib  dF_ik / dz_ia).
 
-One pass through the network gives ``dg`` and ``dF`` of a unit for all observations at once: as many passes
-as there are live hidden units, not as many as live weights. An output needs no pass but the loss alone.
+``dg`` and ``dF`` (:mod:`deepprox.joining.bends`) are as many as there are live units, not as live weights.
 """
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox import traces
-from deepprox.joining import kinks as kinks_
+from deepprox.joining.bends import Bends, bends
 from deepprox.joining.certificate import flatten, unravel
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import width
@@ -46,57 +44,6 @@ class Places(NamedTuple):
         block = np.searchsorted(np.cumsum(sizes), live, side="right")
         row, column = np.divmod(live - (np.cumsum(sizes) - sizes)[block], features[block])
         return cls((np.cumsum(units) - units)[block] + row, (np.cumsum(features) - features)[block] + column)
-
-
-class Bends(NamedTuple):
-    """``g`` and ``F``, and what moves with the pre-activation of a unit.
-
-    ``dg`` and ``dF`` have a matrix for each of some hidden units, and ``dg_out`` for each output, with those
-    rows of ``dg`` alone that belong to outputs: no other unit comes after. What the first block reads does
-    not move: it has no rows in ``dF``.
-    """
-
-    g: Any
-    F: Any
-    dg: Any
-    dF: Any
-    dg_out: Any
-
-
-@partial(traces.jit, static_argnames=("blurred",))
-def _unit_derivatives(
-    problem: Problem, W: Weights, slopes: Slopes, units: Array, pull: Array, blurred: bool = False
-) -> Bends:
-    """The derivatives of all units, in the pre-activations of the hidden ``units`` and of the outputs.
-
-    ``g`` is without what comes from a ``pull`` on the mean of every output.
-    """
-    sizes = [block.size for block in problem.network.blocks]
-    nobody = jnp.zeros((problem.X.shape[0], 1), bool)
-
-    def mean_loss(shift: Array) -> tuple[Array, tuple[Array, Array]]:
-        shifts = jnp.split(shift.T, np.cumsum(sizes)[:-1], axis=1)
-        at = kinks_.forward(problem, W, slopes, nobody, on_z=shifts, blurred=blurred)
-        features = [block.features(r).T for block, r in zip(problem.network.blocks[1:], at.reads[1:])]
-        # the majoriser: an activity may tie observations together
-        acts = problem.network.activity(at.Z, at.reads[1:], problem.weight, majorised=True)
-        return problem.data_loss(at.Z[-1]) + acts, (jnp.concatenate([still[:0], *features]), at.Z[-1])
-
-    def pulled(shift: Array) -> Array:
-        return pull @ (problem.weight @ mean_loss(shift)[1][1])
-
-    still = jnp.zeros((sum(sizes), problem.X.shape[0]), problem.X.dtype)
-    (g, (F, eta)), push = jax.linearize(jax.grad(mean_loss, has_aux=True), still)
-    dg, (dF, _) = jax.vmap(lambda unit: push(still.at[unit].set(1.0, mode="drop")))(units)
-    _, push_out = jax.linearize(jax.grad(problem.data_loss), eta)
-    of_output = jax.vmap(lambda unit: push_out(jnp.zeros_like(eta).at[:, unit].set(1.0)).T)
-    return Bends(
-        g - jax.grad(pulled)(still),
-        jnp.concatenate([problem.network.blocks[0].features(problem.X).T, F]),
-        dg,
-        dF,
-        of_output(jnp.arange(sizes[-1])),
-    )
 
 
 @traces.jit
@@ -184,15 +131,15 @@ def loss_hessian(
     What comes from a ``pull`` on the mean of every output is left out of products of two weights. Where
     observations are too many to have slopes of their own at kinks, kinks are blurred.
     """
-    at = Places.of(live, W)
-    units, counts = np.unique(at.unit, return_counts=True)
-    n_hidden, n_out = sum(len(w) for w in W[:-1]), len(W[-1])
-    hidden = units[units < n_hidden]
-    padded = np.full(width(hidden.size, n_hidden), np.iinfo(np.int32).max, np.int32)
-    padded[: hidden.size] = hidden
-    each = 8 * (padded.size * sum(sum(w.shape) for w in W) + n_out**2)
-    room, blurred = (BYTES, False) if problem.allsum.in_memory else (FEW_BYTES, True)
+    at, n_hidden, n_out = Places.of(live, W), sum(len(w) for w in W[:-1]), len(W[-1])
+    reading = np.concatenate([np.zeros(0, bool), *(np.asarray(w)[:, 1:].any(1) for w in W[:-1])])
+    reading[at.unit[at.unit < n_hidden]] = True
+    hidden = np.flatnonzero(reading)
+    # units that have a part in it, counted anew
+    at = at._replace(unit=np.searchsorted(np.concatenate([hidden, n_hidden + np.arange(n_out)]), at.unit))
     pull = np.zeros(n_out, np.asarray(W[-1]).dtype) if pull is None else pull
+    each = 8 * (width(hidden.size, n_hidden) * sum(sum(w.shape) for w in W) + n_out**2)
+    room, blurred = (BYTES, False) if problem.allsum.in_memory else (FEW_BYTES, True)
     H = np.zeros((live.size, live.size))
     for turn in problem.allsum.turns(problem):
         n = turn.X.shape[0]
@@ -201,15 +148,14 @@ def loss_hessian(
             X, y, weight = (np.asarray(a)[rows] for a in (turn.X, turn.y, turn.weight))
             some = replace(turn, X=X, y=y, weight=weight)
             bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
-            bends = _unit_derivatives(some, W, bent, padded, pull, blurred)
-            H += _assemble(bends._make(np.asarray(a) for a in bends), at, units, counts)
+            H += _assemble(bends(some, W, bent, hidden, pull, blurred), at)
     return np.asarray(problem.allsum(H), float)
 
 
-def _assemble(bends: Bends, at: Places, units: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def _assemble(found: Bends, at: Places) -> np.ndarray:
     """All of it, a row and a column of blocks for each unit: weights are sorted by block, then unit."""
-    g, F, dg, dF, dg_out = bends
-    H = np.zeros((at.unit.size, at.unit.size))
+    g, F, dg, dF, dg_out = found
+    H, (units, counts) = np.zeros((at.unit.size, at.unit.size)), np.unique(at.unit, return_counts=True)
     first, n_hidden = np.cumsum(counts) - counts, len(g) - len(dg_out)
     moving = at.feature - (F.shape[0] - dF.shape[1])  # negative where the first block reads
     tail = np.flatnonzero(moving >= 0)
@@ -220,12 +166,12 @@ def _assemble(bends: Bends, at: Places, units: np.ndarray, counts: np.ndarray) -
         for k in some:
             unit, lo = units[k], first[k]
             out = unit >= n_hidden
-            d, after = (dg_out[unit - n_hidden], at.unit[lo:] - n_hidden) if out else (dg[k], at.unit[lo:])
+            d, after = (dg_out[unit - n_hidden], at.unit[lo:] - n_hidden) if out else (dg[unit], at.unit[lo:])
             M = np.take(d, after, axis=0, out=room[lo:], mode="clip")
             M *= reads[lo:]
             if not out:
-                later = tail[(tail >= lo) & bent[k, moving[tail]]]
-                M[later - lo] += g[at.unit[later]] * dF[k, moving[later]]
+                later = tail[(tail >= lo) & bent[unit, moving[tail]]]
+                M[later - lo] += g[at.unit[later]] * dF[unit, moving[later]]
             hi = lo + counts[k]
             H[lo:hi, lo:] = reads[lo:hi] @ M.T
             H[hi:, lo:hi] = H[lo:hi, hi:].T
