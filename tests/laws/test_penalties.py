@@ -63,6 +63,15 @@ def draw(rng):
     return v
 
 
+@rows(lambda row: row.penalty.straight)
+@given(rng=seeds)
+def test_it_is_linear_on_either_side_of_zero_if_it_says_so(row, rng):
+    w = np.asarray(draw(rng))
+    other = w * rng.uniform(0.5, 2.0, SHAPE)
+    middle, ends = value(row.penalty, (w + other) / 2), [value(row.penalty, at) for at in (w, other)]
+    np.testing.assert_allclose(middle, np.mean(ends), rtol=1e-12)
+
+
 @jax.jit
 def objective(penalty, w, v, step):
     """What the prox minimises."""

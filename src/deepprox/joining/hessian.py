@@ -110,6 +110,8 @@ def penalty_hessian(network: Network, W: Weights, live: np.ndarray) -> np.ndarra
     A diagonal ``D`` takes random numbers ``v`` to ``(D 1) v``, entry by entry, and no other matrix does: two
     products tell whether all columns are needed.
     """
+    if all(block.penalty.straight for block in network.blocks):
+        return np.zeros((live.size, live.size))
     dtype = np.asarray(W[0]).dtype
     v = np.random.default_rng(0).uniform(1, 2, live.size).astype(dtype)
     V = np.zeros((2, sum(w.size for w in W)), dtype)

@@ -22,6 +22,9 @@ class Penalty(ABC):
     convex: ClassVar[bool] = False
     """Convex, so that a convex loss of one block has one minimum: a fit begins at zero and goes straight."""
 
+    straight: ClassVar[bool] = False
+    """Linear on either side of zero: it bends nowhere, and no second derivative is asked for."""
+
     @abstractmethod
     def value(self, w: Array) -> Array:
         """The penalty, a number."""

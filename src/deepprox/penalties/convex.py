@@ -15,6 +15,7 @@ class Zero(Penalty):
     """``0``: no penalty."""
 
     convex: ClassVar[bool] = True
+    straight: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return jnp.zeros((), w.dtype)
@@ -29,6 +30,7 @@ class L1(Penalty):
 
     alpha: Number = 1.0
     convex: ClassVar[bool] = True
+    straight: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(w)).sum()

@@ -93,7 +93,7 @@ class Walk:
         return found
 
     def ahead(self, alpha: float, before: "list[Stage]") -> tuple[Weights, float]:
-        """Weights to start from, and their objective.
+        """Weights to start from, and about their objective.
 
         They are on the tangent of the last solution, or on a polynomial in ``log alpha`` that has it and goes
         through more and more of the last solutions with the same zeros, since a path is smooth only there, as
@@ -117,13 +117,14 @@ class Walk:
                 trial, at = through(last)
                 if float(at.certificate) <= AT_ONCE * self.model.tol:
                     return trial, float(at.objective)
-            W, at = through(points[:1])
+            # the last weights as they are: what is penalised in proportion costs as much more
+            W, level = near.W, near.objective + (alpha / last[0].alpha - 1) * near.penalty
             for m in range(2, min(max(smooth, 2), len(points)) + 1):
-                trial, there = through(points[:m])
-                if not float(there.objective) < float(at.objective):
+                trial, at = through(points[:m])
+                if not float(at.objective) < level:
                     break
-                W, at = trial, there
-        return W, float(at.objective)
+                W, level = trial, float(at.objective)
+        return W, level
 
     def grid(self, count: int, eps: float) -> np.ndarray:
         """``count`` strengths, geometrically, from ``eps`` times that which empties a lasso up to it.
