@@ -7,6 +7,7 @@ import pytest
 
 import deepprox
 from deepprox import DeepRegressor
+from deepprox.joining import join
 from deepprox.selection import walk
 from selection.test_paths import tables
 
@@ -91,3 +92,15 @@ def test_a_continued_path_takes_fewer_steps_to_the_same_solutions(monkeypatch):
     for one, other in zip(continued.solutions, plain.solutions, strict=True):
         assert one.status == other.status == "converged"
         assert one.objective == pytest.approx(other.objective, rel=1e-9)
+
+
+def test_along_a_path_no_only_unit_is_left_out(monkeypatch):
+    X, y = tables()
+    units, prune = [], join.prune
+    monkeypatch.setattr(
+        join, "prune", lambda problem, W, *rest: units.append(W[1]) or prune(problem, W, *rest)
+    )
+    path = deepprox.path(DeepRegressor((6,), random_state=0), X, y, 12)
+    assert any(found.live.reads[1].sum() == 1 for found in path.solutions)
+    along = [int(w[:, 1:].any(0).sum()) for w in units]
+    assert along and min(along) > 1
