@@ -200,13 +200,11 @@ def known(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) 
 def shares(problem: Problem, own: tuple, slopes: Slopes, kinks: Kinks) -> np.ndarray:
     """How far the slope of every candidate, its ``own`` or a chosen one, is on the way from left to right."""
     now = np.zeros(kinks.entry.size)
-    for l, (block, slope_, (held, slope)) in enumerate(
-        zip(problem.network.blocks, own, slopes, strict=False)
-    ):
+    for l, (block, at, (held, slope)) in enumerate(zip(problem.network.blocks, own, slopes, strict=False)):
         here = kinks.block == l
         if block.link.kinks:
             entry = kinks.entry[here]
-            now[here] = np.where(held.flat[entry], slope.flat[entry], np.asarray(slope_).flat[entry])
+            now[here] = np.where(held.flat[entry], slope.flat[entry], np.asarray(at).flat[entry])
     ways = (now - kinks.left) / (kinks.right - kinks.left), np.ones(now.size)
     total, count = problem.allsum([np.bincount(kinks.candidate, way, kinks.offset.size) for way in ways])
     return np.asarray(total) / np.maximum(count, 1)
