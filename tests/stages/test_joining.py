@@ -16,7 +16,7 @@ from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
 from deepprox.joining.model import Model, model_at, no_kinks, survey
-from deepprox.joining.point import look
+from deepprox.joining.point import Point, look
 from deepprox.solve import Options, allowed, solve
 from deepprox.struct import replace
 from stages.problems import problem
@@ -276,6 +276,23 @@ def test_one_bias_is_redundant_where_the_loss_sees_differences_of_outputs():
         biases = np.asarray(unravel(at.gradient, W)[-1])[:, 0]
         np.testing.assert_allclose(biases.sum(), 0, atol=1e-15)
         assert not idle.any() or unravel(idle, W)[-1][:, 0].sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "w", "moved", "shorter", "stay"),
+    [
+        ([1.0, 0.0], [1.1, 0.0], [1.1, 0.0], 1.0, True),
+        ([1.0, 0.0], [0.4, 0.0], [0.4, 0.0], 1.0, False),  # another such step would pass zero
+        ([1.0, 0.0], [0.4, 0.0], [0.4, 0.0], 0.5, True),
+        ([1.0, 0.2], [1.1, 0.0], [1.1, 0.0], 1.0, False),  # one has just become zero
+        ([1.0, 0.2], [1.1, 0.0], [1.1, 0.0], 0.5, True),
+        ([1.0, 0.0], [1.1, 0.2], [1.1, 0.2], 0.5, True),  # one has just been released
+        ([1.0, 0.0], [1.1, 0.0], [1.1, 0.1], 0.5, False),  # one wants to be
+    ],
+)
+def test_zeros_stay_where_no_shorter_step_changes_them(before, w, moved, shorter, stay):
+    at = Point(*[None] * 4, np.array(moved), np.ones(2, bool), *[None] * 4)
+    assert finish_.zeros_stay(np.array(before), np.array(w), at, shorter, 1e-9) == stay
 
 
 def test_newton_is_quadratic_where_biases_are_redundant(monkeypatch):

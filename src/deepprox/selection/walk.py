@@ -20,7 +20,7 @@ from deepprox.joining.point import Point, look
 from deepprox.problem import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
-from deepprox.solve import Solution
+from deepprox.solve import Solution, initial
 from deepprox.struct import replace
 
 DRIFT = 1.0001  # times as strong, the penalty whose solution tells a tangent
@@ -152,7 +152,9 @@ class Walk:
         """The mean loss of the best constant prediction."""
         problem = self.base.problem
         with precision(self.dtype):
-            return float(problem.data_loss(np.broadcast_to(problem.level, problem.y.shape)))
+            W = tuple(np.zeros_like(w) for w in initial(problem, 0)[0])
+            W[-1][:, 0] = problem.level
+            return float(look(problem, W, no_slopes(problem), 1.0).loss)
 
 
 class Walked(NamedTuple):
