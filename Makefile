@@ -3,19 +3,31 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTHONS ?= python3.13 python3.12 python3.11 python3
+FAST := JAX_DISABLE_MOST_OPTIMIZATIONS=1
+BESIDE := -q -n auto --dist worksteal
 
 .DEFAULT_GOAL := test
-.PHONY: iris test test-all lint bench measurements peers
+.PHONY: iris test test-all test-newest test-lowest lint bench measurements peers
 
 iris: $(VENV)/.installed
 	$(PY) -m deepprox.applications.iris --splits 20 --out build/iris
 
 # Compiling is most of the time, and less optimised programs compile sooner; test-all runs those of users.
 test: $(VENV)/.installed
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PY) -m pytest -q -n auto --dist worksteal
+	$(FAST) $(PY) -m pytest $(BESIDE)
 
 test-all: $(VENV)/.installed
-	$(PY) -m pytest -q -n auto --dist worksteal -m ""
+	$(PY) -m pytest $(BESIDE) -m ""
+
+# On the newest other Python that is found, with what pip gives there, and with the lowest versions allowed: these
+# warn of what is new below them.
+test-newest: $(PY)
+	@if [ -n "$$(.ci/other-python $(PY))" ]; then $(MAKE) .venv-newest/.installed && \
+	    $(FAST) .venv-newest/bin/python -m pytest $(BESIDE); \
+	else echo "Not tested on another Python: none of 3.11 or later was found."; fi
+
+test-lowest: .venv-lowest/.installed
+	$(FAST) .venv-lowest/bin/python -m pytest $(BESIDE) -W ignore::DeprecationWarning
 
 lint: $(VENV)/.installed
 	$(PY) -m ruff check .
@@ -48,6 +60,17 @@ $(PY):
 
 $(VENV)/.installed: pyproject.toml | $(PY)
 	$(PY) -m pip install -q -e '.[dev]'
+	@touch $@
+
+.venv-newest/.installed: pyproject.toml | $(PY)
+	rm -rf .venv-newest && $$(.ci/other-python $(PY)) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install -q -e '.[test]'
+	@touch $@
+
+.venv-lowest/.installed: pyproject.toml | $(PY)
+	rm -rf .venv-lowest && $(PY) -m venv .venv-lowest
+	$(PY) .ci/lowest.py > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install -q -e '.[test]' -c .venv-lowest/constraints.txt
 	@touch $@
 
 # What deepprox is measured against, in an environment of its own.
