@@ -12,7 +12,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # From low to high. A module imports from its own layer's file or folder, or from a lower layer.
 LAYERS = [
-    {"struct", "newton", "runtime", "diary"},
+    {"struct", "newton", "cache", "diary"},
+    {"programs"},
+    {"runtime"},
     {"traces"},
     {"spreading"},
     {"activities", "links", "losses", "penalties"},

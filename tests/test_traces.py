@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from deepprox import traces
+from deepprox.cache import SIZE, Sealed
 from deepprox.joining import point
 from deepprox.penalties import L1, Penalty
 from deepprox.struct import struct
@@ -32,12 +33,12 @@ class Mine(Penalty):
 def folder(tmp_path, monkeypatch):
     """A folder for traces, of code that nobody changes."""
     monkeypatch.setattr(traces, "_code", lambda: "this version")
-    monkeypatch.setattr(traces, "kept_programs", lambda: tmp_path)
-    yield tmp_path / "traces"
+    monkeypatch.setattr(traces, "kept_programs", lambda: Sealed(tmp_path, b"secret"))
+    yield tmp_path
 
 
 def files(folder):
-    return sorted(folder.glob("*")) if folder.exists() else []
+    return sorted(folder.glob("*"))
 
 
 def run(penalty=None, function=look, step=1.0, jit=traces.jit):
@@ -69,7 +70,9 @@ def test_a_damaged_file_is_not_believed(folder):
     whole = path.read_bytes()
     for damaged in (whole[:-1], b"", whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]):
         path.write_bytes(damaged)
-        for a, b in zip(jax.tree.leaves(run()), jax.tree.leaves(wanted), strict=True):
+        with pytest.warns(UserWarning, match="is not what deepprox wrote there"):
+            again = run()
+        for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(wanted), strict=True):
             np.testing.assert_array_equal(a, b)
         assert path.read_bytes() != damaged
 
@@ -77,11 +80,20 @@ def test_a_damaged_file_is_not_believed(folder):
 def test_a_file_that_names_what_is_not_ours_is_not_believed(folder):
     run()
     path = files(folder)[0]
-    body = path.read_bytes()[traces.DIGEST :]
+    body = path.read_bytes()[SIZE:]
     other = body.replace(b"deepprox.joining.point", b"subprocess", 1)
     assert other != body
-    path.write_bytes(traces.hashlib.sha256(other).digest() + other)
-    assert type(run()) is point.Point and path.read_bytes()[traces.DIGEST :] == body
+    Sealed(folder, b"secret").write(path.name, other)
+    assert type(run()) is point.Point and path.read_bytes()[SIZE:] == body
+
+
+def test_a_trace_under_another_name_is_not_believed(folder):
+    wanted = run()
+    run(step=np.float32(1.0))  # its program takes other numbers
+    other, path = sorted(files(folder), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    path.write_bytes(other.read_bytes())
+    with pytest.warns(UserWarning, match="is not what deepprox wrote there"):
+        np.testing.assert_array_equal(run().moved, wanted.moved)
 
 
 def test_code_settings_and_shapes_have_names_of_their_own(folder, monkeypatch):
@@ -109,8 +121,10 @@ def test_what_is_not_ours_is_traced_as_ever(folder, monkeypatch, unknown):
 
 
 def test_a_disk_that_cannot_be_written_to_is_no_obstacle(folder):
+    folder.rmdir()
     folder.write_text("in the way")
-    run()
+    with pytest.warns(UserWarning, match=r"cannot be read \(Not a directory\)"):
+        run()
     assert folder.read_text() == "in the way"
 
 

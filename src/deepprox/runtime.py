@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +16,9 @@ from typing import Any, TypeVar
 import jax
 import jaxlib
 import numpy as np
-from jax.experimental.compilation_cache import compilation_cache
+
+from deepprox.cache import Doubt, Sealed, sealed
+from deepprox.programs import keep_in
 
 WORTH = 2**23  # products that take longer than waking a thread does
 MANY = 8  # processors: a container may see more than it is given, and more do not gain much
@@ -100,42 +103,33 @@ def keep_memory() -> None:
 
 
 @cache
-def keep_programs() -> Path | None:
+def keep_programs() -> Sealed | None:
     """Keep compiled programs on disk from here on, unless the user chose otherwise.
 
     Called at the first fit, never at import. ``DEEPPROX_CACHE=off`` switches it off, and a cache that
-    JAX already has stays. Programs of another version or another processor live elsewhere.
+    JAX already has stays. Programs of another version or another processor live elsewhere. A folder that
+    others might write to is not used, nor is one that cannot be made; a warning says why.
     """
     wanted = os.environ.get("DEEPPROX_CACHE", "").lower() not in ("off", "0", "no", "false")
     settings = jax.config.values
     if not wanted or settings["jax_compilation_cache_dir"] or not settings["jax_enable_compilation_cache"]:
         return None
-    folder = _user_cache() / "deepprox" / f"jaxlib-{jaxlib.__version__}-{_processor()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+        kept = sealed(f"programs-{jaxlib.__version__}-{_processor()}")
+        keep_in(kept)
+    except Doubt as doubt:
+        warnings.warn(
+            f"Compiled programs are not kept on disk: {doubt}. Every process compiles its own; "
+            f"DEEPPROX_CACHE=off asks for that without a warning.",
+            stacklevel=2,
+        )
         return None
-    if not os.access(folder, os.W_OK):
-        return None
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    # JAX looks for a cache once, at the first compilation; a program may have compiled before this.
-    compilation_cache.reset_cache()
-    return folder
+    return kept
 
 
-def kept_programs() -> Path | None:
+def kept_programs() -> Sealed | None:
     """Where compiled programs are kept, once :func:`keep_programs` was asked to; None where they are not."""
     return keep_programs() if keep_programs.cache_info().currsize else None
-
-
-def _user_cache() -> Path:
-    if "XDG_CACHE_HOME" in os.environ:
-        return Path(os.environ["XDG_CACHE_HOME"])
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
 
 
 def _processor() -> str:

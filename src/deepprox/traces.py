@@ -9,12 +9,9 @@ fields of what is given. What has classes or static fields that are not known he
 import hashlib
 import inspect
 import json
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,10 +22,10 @@ import jax
 import jaxlib
 import numpy as np
 
+from deepprox.cache import Sealed
 from deepprox.runtime import kept_programs
 
 CODE = ".", "joining", "losses", "penalties", "splitting", "spreading"  # folders of what is traced
-DIGEST = hashlib.sha256().digest_size
 BEGAN = time.time()
 AS_EVER = "jax_disable_jit", "jax_debug_nans", "jax_debug_infs"  # settings that look at single operations
 
@@ -46,28 +43,28 @@ def jit(function: Callable, static_argnames: tuple[str, ...] = ()) -> Callable:
         given = signature.bind(*args, **kwargs).arguments
         static = {name: given.pop(name) for name in static_argnames if name in given}
         leaves, tree = jax.tree.flatten(given)
-        folder = _folder()
+        kept = _kept()
         try:
-            path = folder and folder / _name(function, static, tree, leaves)
+            name = _name(function, static, tree, leaves) if kept else None
         except Unknown:
-            path = None
-        if path is None:
+            name = None
+        if kept is None or name is None:
             return function(*args, **kwargs)
         of_arrays = lambda *rows: function(**jax.tree.unflatten(tree, rows), **static)  # noqa: E731
-        program = _read(path) or _trace(path, of_arrays, leaves)
+        program = _read(kept, name) or _trace(kept, name, of_arrays, leaves)
         return program(leaves)
 
     return jax.jit(traced, static_argnames=static_argnames)
 
 
-def _folder() -> Path | None:
+def _kept() -> Sealed | None:
     """Where traces are kept: with compiled programs, if these are of one processor and need no mesh."""
-    folder = kept_programs()
+    kept = kept_programs()
     plain = jax.default_backend() == "cpu" and jax.sharding.get_abstract_mesh().empty
     watched = any(getattr(jax.config, name) for name in AS_EVER)
-    if folder is None or not plain or watched or not _code() or find_spec("flatbuffers") is None:
+    if not plain or watched or not _code() or find_spec("flatbuffers") is None:
         return None
-    return folder / "traces"
+    return kept
 
 
 def _name(function: Callable, static: dict[str, Any], tree: Any, leaves: list[Any]) -> str:
@@ -76,7 +73,7 @@ def _name(function: Callable, static: dict[str, Any], tree: Any, leaves: list[An
     types = [jax.typeof(leaf) for leaf in leaves]
     arrays = [(t.shape, t.dtype.name, t.weak_type) for t in types]
     facts = _code(), settings, _told(function), _told(static), [*_nodes(tree)], arrays
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return "trace-" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 @cache
@@ -123,7 +120,7 @@ def _told(thing: Any) -> Any:
     return [named.__module__, named.__qualname__, named is thing]
 
 
-def _trace(path: Path, function: Callable, leaves: list[Any]) -> Callable:
+def _trace(kept: Sealed, name: str, function: Callable, leaves: list[Any]) -> Callable:
     """The program of a function of arrays, and the same on disk."""
     from jax import export
 
@@ -136,26 +133,16 @@ def _trace(path: Path, function: Callable, leaves: list[Any]) -> Callable:
 
     arrays = [jax.ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak_type) for t in map(jax.typeof, leaves)]
     exported = export.export(jax.jit(flat))(*arrays)
-    body = json.dumps(shapes[0]).encode() + b"\n" + exported.serialize()
-    with suppress(OSError):  # a disk that is full or cannot be written to costs time and nothing else
-        path.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as beside:
-            whole = Path(beside, path.name)
-            whole.write_bytes(hashlib.sha256(body).digest() + body)
-            os.replace(whole, path)  # others read it whole or not at all
+    kept.write(name, json.dumps(shapes[0]).encode() + b"\n" + exported.serialize())
     return _program(shapes[0], exported)
 
 
-def _read(path: Path) -> Callable | None:
+def _read(kept: Sealed, name: str) -> Callable | None:
     """The program on disk, if there is one and it is whole."""
     from jax import export
 
-    try:
-        kept = path.read_bytes()
-    except OSError:  # none, or none that can be read
-        return None
-    digest, body = kept[:DIGEST], kept[DIGEST:]
-    if hashlib.sha256(body).digest() != digest:
+    body = kept.read(name)
+    if body is None:
         return None
     shape, _, program = body.partition(b"\n")
     kinds = json.loads(shape)
