@@ -189,6 +189,7 @@ GROUP_LINKS = [
     GroupLinkRow(links.LpNorm(2.0, 3), lambda u: np.linalg.norm(u, axis=-1), closed=True),
     GroupLinkRow(links.LpNorm(3.0, 2), lambda u: np.linalg.norm(u, ord=3, axis=-1)),
     GroupLinkRow(links.LpNorm(1.0, 2), lambda u: np.abs(u).sum(-1), kinked=True),
+    GroupLinkRow(links.LpNorm(1e15, 3), lambda u: np.abs(u).max(-1), kinked=True),
     GroupLinkRow(links.MaxAbs(3), lambda u: np.abs(u).max(-1), closed=True),
     GroupLinkRow(links.MaxAbs(2), lambda u: np.linalg.norm(u, ord=np.inf, axis=-1), closed=True),
 ]

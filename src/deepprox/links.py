@@ -7,7 +7,7 @@ is an acceleration of the default and is tested against a brute-force minimiser.
 
 import math
 from abc import ABC, abstractmethod
-from numbers import Integral
+from numbers import Integral, Real
 from typing import ClassVar
 
 import jax
@@ -246,7 +246,7 @@ class GroupLink(Link):
 
     def n_groups(self, size: int) -> int:
         """How many groups ``size`` units make."""
-        if not isinstance(self.group, Integral) or self.group < 0:
+        if not isinstance(self.group, Integral) or isinstance(self.group, bool) or self.group < 0:
             raise ValueError(
                 f"{self!r} needs a group of a whole number of units, or 0 for one group of all units."
             )
@@ -323,21 +323,32 @@ class LogSumExp(PooledLink):
 
 @struct
 class LpNorm(PooledLink):
-    """``(sum_k |z_k|^p)^(1/p)`` over the group, ``p >= 1``."""
+    """``(sum_k |z_k|^p)^(1/p)`` over the group, ``p >= 1``.
+
+    From ``largest`` on it is :class:`MaxAbs` to the last bit, whose derivatives need no powers.
+    """
 
     p: float = static(default=2.0)
     group: int = static(default=2)
+    largest: ClassVar[float] = 1e15
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.p, Real) and 1 <= self.p <= self.largest):
+            raise ValueError(
+                f"LpNorm needs p of at least 1 and at most {self.largest:g}, got p={self.p!r}: the largest of "
+                f"a group, to which it tends, is MaxAbs."
+            )
 
     def of_group(self, z: Array) -> Array:
-        if not self.p >= 1:
-            raise ValueError(f"LpNorm needs p of at least 1, got {self.p!r}.")
-        largest = jnp.abs(z).max(-1, keepdims=True)
-        safe = jnp.where(largest > 0, largest, 1.0)
-        size = jnp.abs(z) / lax.stop_gradient(safe)
+        far = lax.stop_gradient(jnp.abs(z))
+        safe = far.max(-1, keepdims=True)
+        safe = jnp.where(safe > 0, safe, 1.0)
+        # of a quotient that rounding leaves below 1 a high power would be 0: the largest is 1 exactly
+        size = jnp.where(far == safe, 1.0, far / safe) + (jnp.abs(z) - far) / safe
         # at a zero the power has no derivative, and the norm of a zero group none at all: 0 is taken
         powers = jnp.where(size > 0, jnp.where(size > 0, size, 1.0) ** self.p, 0.0).sum(-1)
         norm = jnp.where(powers > 0, jnp.where(powers > 0, powers, 1.0) ** (1 / self.p), 0.0)
-        return norm * lax.stop_gradient(safe[..., 0])
+        return norm * safe[..., 0]
 
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
         """Along ``c`` for the Euclidean norm; else the default's, or a zero group where that is lower."""
