@@ -335,8 +335,8 @@ class LpNorm(PooledLink):
     def __post_init__(self) -> None:
         if not (isinstance(self.p, Real) and 1 <= self.p <= self.largest):
             raise ValueError(
-                f"LpNorm needs p of at least 1 and at most {self.largest:g}, got p={self.p!r}: the largest of "
-                f"a group, to which it tends, is MaxAbs."
+                f"LpNorm needs p of at least 1 and at most {self.largest:g}, got p={self.p!r}: the largest "
+                f"of a group, to which it tends, is MaxAbs."
             )
 
     def of_group(self, z: Array) -> Array:

@@ -121,11 +121,13 @@ def test_high_powers_tend_to_the_largest(rng):
     for p in (1e4, 1e8, LpNorm.largest):
         for dtype in (np.float64, np.float32):
             some = z.astype(dtype)
-            assert np.allclose(call(LpNorm(p, 3), some), call(MaxAbs(3), some), rtol=2 / p + np.finfo(dtype).eps)
+            assert np.allclose(
+                call(LpNorm(p, 3), some), call(MaxAbs(3), some), rtol=2 / p + np.finfo(dtype).eps
+            )
         assert np.allclose(slopes(z, LpNorm(p, 3)), slopes(z, MaxAbs(3)), atol=1e-3)
 
 
 @pytest.mark.parametrize("p", [0.5, np.inf, -np.inf, np.nan, 1e16, "2", None, 1 + 1j, [2.0]], ids=str)
 def test_a_power_that_no_norm_has_is_told(p):
-    with pytest.raises(ValueError, match="LpNorm needs p of at least 1 and at most 1e.15, got p=.*MaxAbs"):
+    with pytest.raises(ValueError, match=r"LpNorm needs p of at least 1 and at most 1e.15, got p=.*MaxAbs"):
         LpNorm(p)

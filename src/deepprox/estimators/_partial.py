@@ -29,10 +29,8 @@ def stream_of(model: Any, network: Network) -> tuple[Moments, Past]:
     if network.shapes(model.n_features_in_) != [w.shape for w in model._W]:
         raise ValueError("The network has another shape than before: begin the stream with a new estimator.")
     if "_stream" not in vars(model):
-        n, scale = model._n, model._scale
-        squares = np.where(scale.constant, 0.0, n * scale.spread**2)
         past = jax.tree.map(np.asarray, jax.jit(moving.summed)(model._problem(), model._W))
-        return Moments(n, float(n), scale.mean, squares), past
+        return Moments.of(model._n, model._scale), past
     moments, past = (cls(*part) for cls, part in zip((Moments, Past), model._stream, strict=True))
     if jax.tree.map(np.shape, past) != jax.tree.map(np.shape, moving.nothing(model._W)):
         raise ValueError("The sums of this stream do not fit its weights: begin with a new estimator.")

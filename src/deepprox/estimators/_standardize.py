@@ -18,8 +18,11 @@ class Scale(NamedTuple):
         """Inputs on the solver's scale; a constant one is 0, not the rounding error of its mean."""
         if not self.mean.any() and (self.spread == 1).all() and not self.constant.any():
             return X
-        scaled = np.subtract(X, self.mean, dtype=X.dtype)
-        scaled /= self.spread.astype(X.dtype)
+        # in units of the spread, where no difference of two numbers overflows
+        unit = power_of_two(self.spread, X.dtype)
+        scaled = X * (1 / unit).astype(X.dtype)
+        scaled -= (self.mean / unit).astype(X.dtype)
+        scaled /= (self.spread / unit).astype(X.dtype)
         scaled[:, self.constant] = 0.0
         return scaled
 
@@ -33,47 +36,90 @@ class Scale(NamedTuple):
         return np.column_stack([W[:, 0] + W[:, 1:] @ self.mean, W[:, 1:] * self.spread])
 
 
+def power_of_two(size: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+    """Powers of two of about these sizes: to divide by one rounds nothing, and is finite both ways."""
+    numbers = np.finfo(dtype)
+    exponent = np.frexp(np.maximum(size, numbers.tiny))[1]
+    return np.ldexp(1.0, np.minimum(exponent, numbers.maxexp - 2))
+
+
+def largest_of(X: np.ndarray) -> np.ndarray:
+    """``max_i |x_ij|`` of every input, 0 without rows."""
+    return np.maximum(X.max(0, initial=0.0), -X.min(0, initial=0.0))
+
+
+def spread_of(
+    mean: np.ndarray, variance: np.ndarray, unit: np.ndarray, rounding: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations, 1 for an input that never varies, and which these are; all but ``unit`` in units.
+
+    Below the rounding error of the variance an input is constant, as scikit-learn's scaler has it.
+    """
+    spread = np.sqrt(variance) * unit
+    constant = (variance <= rounding * variance + (rounding * mean) ** 2) | (spread == 0)
+    return np.where(constant, 1.0, spread), constant
+
+
 def scale_of(X: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Spread = same) -> Scale:
-    """Weighted means and standard deviations; weights sum to one, a constant input has spread 1."""
+    """Weighted means and standard deviations; weights sum to one, a constant input has spread 1.
+
+    Squares of large numbers overflow, of small ones underflow: every input is taken in units of its largest.
+    """
     if not standardize:
         n_in = X.shape[1]
         return Scale(np.zeros(n_in), np.ones(n_in), np.zeros(n_in, bool))
-    mean = allsum(weight @ X)
-    variance = allsum(weight @ (X - mean) ** 2)
-    # below the rounding error of the variance an input is constant, as scikit-learn's scaler has it
-    rounding = allsum(len(X)) * np.finfo(X.dtype).eps
-    constant = variance <= rounding * variance + (rounding * mean) ** 2
-    return Scale(mean, np.where(constant, 1.0, np.sqrt(variance)), constant)
+    unit = power_of_two(allsum.gather(largest_of(X)).max(0))
+    scaled = X / unit
+    mean = allsum(weight @ scaled)
+    scaled -= mean
+    variance = allsum(weight @ np.square(scaled, out=scaled))
+    spread, constant = spread_of(mean, variance, unit, allsum(len(X)) * np.finfo(X.dtype).eps)
+    return Scale(mean * unit, spread, constant)
 
 
 class Moments(NamedTuple):
-    """Weighted means and sums of squares around them, merged batch by batch (Chan, Golub, LeVeque 1983)."""
+    """Weighted means and sums of squares around them, merged batch by batch (Chan, Golub, LeVeque 1983).
+
+    The squares are in units ``unit`` of their inputs, for the reason that :func:`scale_of` gives.
+    """
 
     n: int
     weight: float
     mean: np.ndarray
     squares: np.ndarray
+    unit: Any = 1.0
 
     @classmethod
     def none(cls, width: int) -> "Moments":
         """Those of no rows."""
-        return cls(0, 0.0, np.zeros(width), np.zeros(width))
+        return cls(0, 0.0, np.zeros(width), np.zeros(width), power_of_two(np.zeros(width)))
+
+    @classmethod
+    def of(cls, n: int, scale: Scale) -> "Moments":
+        """Those of ``n`` rows of weight 1 on a scale."""
+        unit = power_of_two(np.maximum(np.abs(scale.mean), scale.spread))
+        squares = np.where(scale.constant, 0.0, n * (scale.spread / unit) ** 2)
+        return cls(n, float(n), scale.mean, squares, unit)
 
     def added(self, X: np.ndarray, weight: np.ndarray) -> "Moments":
         """Those with more rows."""
         total = float(weight.sum())
         if not total:
             return self._replace(n=self.n + len(X))
-        both, mean = self.weight + total, weight @ X / total
-        apart = mean - self.mean
-        squares = self.squares + weight @ (X - mean) ** 2 + apart**2 * self.weight * total / both
-        return Moments(self.n + len(X), both, self.mean + apart * total / both, squares)
+        unit = np.maximum(self.unit, power_of_two(largest_of(X)))
+        before, squares = self.mean / unit, self.squares * (self.unit / unit) ** 2
+        scaled = X / unit
+        both, mean = self.weight + total, weight @ scaled / total
+        scaled -= mean
+        apart = mean - before
+        squares = squares + weight @ np.square(scaled, out=scaled) + apart**2 * self.weight * total / both
+        return Moments(self.n + len(X), both, (before + apart * total / both) * unit, squares, unit)
 
     def scale(self, standardize: bool, dtype: Any) -> Scale:
         """The scale on which inputs have mean 0 and variance 1; constant ones keep theirs."""
         width = len(self.mean)
         if not standardize:
             return Scale(np.zeros(width), np.ones(width), np.zeros(width, bool))
-        variance, rounding = self.squares / self.weight, self.n * np.finfo(dtype).eps
-        constant = variance <= rounding * variance + (rounding * self.mean) ** 2
-        return Scale(self.mean, np.where(constant, 1.0, np.sqrt(variance)), constant)
+        mean, variance = self.mean / self.unit, self.squares / self.weight
+        spread, constant = spread_of(mean, variance, self.unit, self.n * np.finfo(dtype).eps)
+        return Scale(self.mean, spread, constant)
