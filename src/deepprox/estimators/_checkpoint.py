@@ -21,6 +21,7 @@ import numpy as np
 
 from deepprox import saving
 from deepprox.diary import Stages
+from deepprox.files import target_of
 from deepprox.joining.finish import Finish, Step
 from deepprox.joining.live import Live
 from deepprox.joining.pruning import Descent
@@ -112,6 +113,8 @@ class Checkpoints:
         folder.mkdir(parents=True, exist_ok=True)
         self.newest = folder / f"checkpoint-{allsum.rank}-of-{allsum.world}.npz"
         self.before = self.newest.with_suffix(".previous.npz")
+        for file in (self.newest, self.before):
+            target_of(file)  # says now what must not be replaced
         self.number = self.written = 0
         self._pages: tuple[list, tuple | None, tuple | None] = [], None, None
         self._last, self._cost = time.perf_counter(), 0.0
@@ -137,8 +140,8 @@ class Checkpoints:
             os.replace(draft, self.newest)
         except OSError as error:
             warnings.warn(
-                f"The checkpoint {self.newest} could not be written ({error.strerror}): the fit goes on, and "
-                f"the checkpoint before it stays.",
+                f"The checkpoint {self.newest} could not be written ({error.strerror or error}): the fit "
+                f"goes on, and the checkpoint before it stays.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from deepprox.files import write_text
 from deepprox.report import figures
 from deepprox.report.network import NetworkDrawing
 from deepprox.report.page import Card, Section, bars, facts, figure, heat, page, paragraph, tables
@@ -66,7 +66,7 @@ def write_report(
         sections,
         f"Written by deepprox {version('deepprox')}.",
     )
-    Path(path).write_text(text, encoding="utf-8", errors="replace")
+    write_text(path, text)
 
 
 class _Judged:

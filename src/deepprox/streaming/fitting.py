@@ -29,6 +29,7 @@ from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._plain import become, need_plain
 from deepprox.estimators._standardize import Scale
 from deepprox.estimators._watch import _Silence, watching
+from deepprox.files import write_text
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem
 from deepprox.runtime import precision
@@ -129,12 +130,7 @@ def planned(model: Any, sample: int, chunk: int) -> Plan:
     file = Path(model.checkpoint) / "stream.json"
     if not (model.resume and file.exists()):
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(".next")
-        with draft.open("w") as opened:
-            json.dump(fresh, opened)
-            opened.flush()
-            os.fsync(opened.fileno())
-        os.replace(draft, file)
+        write_text(file, json.dumps(fresh))
         return fresh
     try:
         plan = Plan(*(int(number) for number in json.loads(file.read_text())))

@@ -9,6 +9,7 @@ from matplotlib.ticker import LogLocator
 
 from deepprox.applications.iris.setting import CELLS, GAMMAS, MUS, PRINTED
 from deepprox.applications.iris.tables import Study, passes, standard_error
+from deepprox.files import replacing
 
 # Okabe and Ito's colours, which all eyes tell apart
 BLUE, ORANGE, GREEN, INK, MUTED = "#0072B2", "#D55E00", "#009E73", "#222222", "#6B7280"
@@ -22,7 +23,8 @@ def save_all(study: Study, out: Path) -> list[Path]:
         "shares.png": shares(study),
     }
     for name, figure in pictures.items():
-        figure.savefig(out / name, dpi=150)
+        with replacing(out / name) as file:
+            figure.savefig(file, dpi=150)
     return [out / name for name in pictures]
 
 

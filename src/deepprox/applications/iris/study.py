@@ -18,6 +18,7 @@ from deepprox.applications.iris.plain import Curves, Lane, Runs, Track
 from deepprox.applications.iris.setting import CELLS, GAMMAS, MUS, PENALISED, PRINTED, draw_split
 from deepprox.applications.iris.tables import Study
 from deepprox.applications.iris.verdicts import Verdict, judge
+from deepprox.files import write_text
 from deepprox.report.table import Table
 from deepprox.runtime import keep_programs, precision
 
@@ -184,9 +185,9 @@ def save(
         "### Verdicts\n\n" + "\n".join(lines),
     ]
     files = {name: out / name for name in ("tables.md", "cells.csv", "rivals.csv", "result.json")}
-    files["tables.md"].write_text("\n\n".join(page) + "\n", encoding="utf-8")
-    study.cells.to_csv(files["cells.csv"], index=False)
-    study.rivals.to_csv(files["rivals.csv"], index=False)
+    write_text(files["tables.md"], "\n\n".join(page) + "\n")
+    write_text(files["cells.csv"], study.cells.to_csv(index=False))
+    write_text(files["rivals.csv"], study.rivals.to_csv(index=False))
     settings = {"seed": study.seed, "splits": study.n_splits, "starts": study.n_starts}
     settings["iterations"] = study.plain.curves.primal.shape[1]
     versions = {name: version(name) for name in ("deepprox", "jax", "numpy", "scikit-learn")}
@@ -199,5 +200,5 @@ def save(
         "notes": notes,
         "verdicts": [verdict._asdict() for verdict in verdicts],
     }
-    files["result.json"].write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_text(files["result.json"], json.dumps(record, indent=2) + "\n")
     return [*files.values(), *figures.save_all(study, out)]
