@@ -15,11 +15,13 @@ from deepprox import DeepClassifier, DeepRegressor
 from deepprox.losses import Hinge
 from deepprox.plotting.convergence import MEASURES, PHASES
 from deepprox.report import figures
+from deepprox.report.html import write_report
 from deepprox.report.page import STYLE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "$x^2$ & </style>", "a'b"]
+TURNS = [chr(code) for code in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))]
 
 
 class Page(HTMLParser):
@@ -174,3 +176,38 @@ def test_posterior_has_its_section_and_its_check(model, flowers, tmp_path):
     shown = Page(tmp_path / "page.html")
     assert 'id="posterior"' in shown.source and draws.verdict() in shown.words
     assert "90 % of replicates" in shown.words and "script" not in shown.tags
+
+
+def test_text_from_data_turns_no_direction_and_moves_no_cursor(model, flowers, tmp_path):
+    X, y = flowers
+    names = [*map("{}a\x1b[2Jb".format, TURNS[:4])]
+    turned = copy.copy(model)
+    turned.feature_names_in_ = np.array(names, object)
+    turned.classes_ = np.array(["\x9b2Jred", "\u202ecod.exe", "\ud800"], object)
+    labels = turned.classes_[np.unique(y, return_inverse=True)[1]]
+    record = {"alpha": [0.1, 0.2], "n_inputs": [1, 0], "n_nonzero": [1, 0]}
+    norms = {name: [1.0, 0.0] for name in TURNS}
+    write_report(
+        turned,
+        tmp_path / "page.html",
+        X.set_axis(names, axis=1),
+        labels,
+        title="\u2067title",
+        command="fit \u202e",
+        path_record={"frame": record, "norms": norms, "picks": {}},
+    )
+    turned.draw_network().save(tmp_path / "net.svg")
+    printed = str(turned.summary()), turned.summary()._repr_html_(), turned.draw_network().svg()
+    for text in ((tmp_path / "page.html").read_text(), (tmp_path / "net.svg").read_text(), *printed):
+        assert not {*text} & {*TURNS, "\x1b", "\x9b", "\ud800"}
+    shown = Page(tmp_path / "page.html")
+    assert "\\u202ecod.exe" in shown.text and "\\u2067title" in shown.text
+    assert all(f"\\u{ord(turn):04x}a\\u001b[2Jb" in shown.text for turn in TURNS[:4])
+
+
+def test_a_page_replaces_regular_files_only(model, flowers, tmp_path):
+    (tmp_path / "page.html").symlink_to("/dev/null")
+    with pytest.raises(OSError, match=r"page\.html is a device, and only a regular file can be replaced"):
+        model.report(tmp_path / "page.html", *flowers)
+    with pytest.raises(OSError, match=r"page\.html is a device"):
+        model.draw_network().save(tmp_path / "page.html")

@@ -6,16 +6,16 @@ shown by notebooks as it is.
 
 import math
 import os
-import unicodedata
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from deepprox.files import write_text
 from deepprox.pruned import Pruned, prune
 from deepprox.report.summary import name_of
+from deepprox.report.text import visible
 
 MOST_UNITS = 32  # drawn in one column; the strongest, where more are live
 MOST_LINES = 1500  # drawn between two columns; the strongest
@@ -103,7 +103,7 @@ class NetworkDrawing:
         dots = [_dots(self.columns, layout, k) for k in range(len(self.columns))]
         width, height = layout.width, layout.height
         box = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
-        said = " to ".join(_clean(column.heading) for column in self.columns)
+        said = " to ".join(escape(column.heading) for column in self.columns)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="dpn" role="img" aria-label="{said}" {box}>'
             f"<style>{STYLE}</style>{''.join(strokes)}{''.join(dots)}{_legend(layout)}</svg>"
@@ -120,7 +120,7 @@ class NetworkDrawing:
         path : str or path
             The file.
         """
-        Path(path).write_text(self.svg(), encoding="utf-8")
+        write_text(path, self.svg())
 
 
 class Layout(NamedTuple):
@@ -164,7 +164,7 @@ def _dots(columns: Sequence[Column], layout: Layout, k: int) -> str:
         parts.append(_text(x, 43, f"the {len(places)} strongest", "small", "middle"))
     for (px, py), name, note in zip(places, column.names, column.notes):
         dot = f'<circle class="node" cx="{px:.1f}" cy="{py:.1f}" r="{radius}">'
-        parts.append(f"{dot}<title>{_clean(note)}</title></circle>")
+        parts.append(f"{dot}<title>{escape(note)}</title></circle>")
         if name and k in (0, last):
             parts.append(_text(px + shift, py + 4.5, _short(name), "", side))
     return "".join(parts) + _ghosts(column.gone, x, layout.height - BOTTOM - 40)
@@ -195,7 +195,8 @@ def _lines(pruned: Pruned) -> tuple[list[np.ndarray], list[int]]:
 
 def _columns(model: Any, pruned: Pruned, pools: list[int], outputs: Sequence[str] | None) -> list[Column]:
     blocks, places = model._network.blocks, pruned.places
-    inputs = [*map(str, vars(model).get("feature_names_in_", _numbered("x", model.n_features_in_)))]
+    names = vars(model).get("feature_names_in_", _numbered("x", model.n_features_in_))
+    inputs = [visible(str(name)) for name in names]
     live = [inputs[j] for j in places[0]]
     gone = [name for j, name in enumerate(inputs) if j not in {*places[0]}]
     columns = [Column(f"{len(live)} of {len(inputs)} inputs", live, live, len(live), gone)]
@@ -207,7 +208,7 @@ def _columns(model: Any, pruned: Pruned, pools: list[int], outputs: Sequence[str
         gone = [f"{word} {u + 1}" for u in range(total) if u not in {*firsts}]
         heading = f"{len(firsts)} of {total} {name_of(blocks[l].link)}"
         columns.append(Column(heading, [""] * len(firsts), notes, len(firsts), gone))
-    names = [str(name) for name in outputs or _output_names(model)]
+    names = [visible(str(name)) for name in outputs or _output_names(model)]
     notes = [f"{name}, bias {b:+.4g}" for name, b in zip(names, pruned.W[-1][:, 0])]
     return [*columns, Column(name_of(model._loss), names, notes, len(names), [])]
 
@@ -268,7 +269,7 @@ def _stroke(drawing: NetworkDrawing, places: list[np.ndarray], k: int) -> str:
         (x0, y0), (x1, y1) = here[j], there[i]
         bend = (x1 - x0) / 2
         curve = f"M{x0:.1f} {y0:.1f}C{x0 + bend:.1f} {y0:.1f} {x1 - bend:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
-        note = _clean(f"{drawing.columns[k].notes[j]} → {drawing.columns[k + 1].notes[i]}: {w[i, j]:+.4g}")
+        note = escape(f"{drawing.columns[k].notes[j]} → {drawing.columns[k + 1].notes[i]}: {w[i, j]:+.4g}")
         parts.append(
             f'<path class="{"plus" if w[i, j] > 0 else "minus"}" stroke-width="{0.7 + wide * share:.2f}" '
             f'stroke-opacity="{0.3 + 0.6 * math.sqrt(share):.2f}" d="{curve}"><title>{note}</title></path>'
@@ -287,7 +288,7 @@ def _ghosts(gone: list[str], x: float, y: float) -> str:
         in_row = min(per_row, len(shown) - row * per_row)
         cx = x + 9 * (column - (in_row - 1) / 2)
         ring = f'<circle class="ghost" cx="{cx:.1f}" cy="{y + 9 * row:.1f}" r="2.6">'
-        parts.append(f"{ring}<title>{_clean(name)}, removed</title></circle>")
+        parts.append(f"{ring}<title>{escape(name)}, removed</title></circle>")
     more = len(gone) - len(shown)
     if more:
         parts.append(_text(x, y + 9 * (-(-len(shown) // per_row)) + 9, f"and {more} more", "small", "middle"))
@@ -297,13 +298,8 @@ def _ghosts(gone: list[str], x: float, y: float) -> str:
 def _text(x: float, y: float, words: str, kind: str, anchor: str) -> str:
     if not words:
         return ""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_clean(words)}</text>'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
-
-
-def _clean(words: str) -> str:
-    """Text for SVG: nothing in it is markup, and nothing is outside of XML."""
-    return escape("".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in words))

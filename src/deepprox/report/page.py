@@ -5,6 +5,7 @@ from html import escape
 from typing import NamedTuple
 
 from deepprox.report.table import Table
+from deepprox.report.text import visible
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # no scripts, no requests
 
@@ -90,7 +91,7 @@ def page(title: str, subtitle: str, cards: Sequence[Card], sections: Sequence[Se
     bodies = "".join(
         f'<section id="{one.anchor}"><h2>{escape(one.title)}</h2>{one.body}</section>' for one in sections
     )
-    return (
+    return visible(  # pictures too, which come with the names in them
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'

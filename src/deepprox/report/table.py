@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from deepprox.report.text import visible
+
 
 @dataclass(frozen=True)
 class Table:
@@ -19,22 +21,23 @@ class Table:
         from rich import box
         from rich.console import Console
         from rich.table import Table as RichTable
+        from rich.text import Text
 
         drawn = RichTable(box=box.SIMPLE_HEAD, show_header=bool(self.header), show_edge=False, pad_edge=False)
         for k in range(self._n_columns):
-            name = self.header[k] if self.header else ""
+            name = Text(visible(self.header[k] if self.header else ""))
             drawn.add_column(name, justify="right" if k in self.numeric else "left", overflow="fold")
         for row in self.rows:
-            drawn.add_row(*(cell.replace("[", r"\[") for cell in row))
+            drawn.add_row(*(Text(visible(cell)) for cell in row))
         console = Console(width=width, color_system=None, force_terminal=False, no_color=True)
         with console.capture() as capture:
             console.print(drawn)
         lines = [line.rstrip() for line in capture.get().splitlines()]
-        return "\n".join([*([self.title] if self.title else []), *(line for line in lines if line)])
+        return "\n".join([*([visible(self.title)] if self.title else []), *(line for line in lines if line)])
 
     def html(self) -> str:
         """An HTML table with the same cells."""
-        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        caption = f"<caption>{escape(visible(self.title))}</caption>" if self.title else ""
         head = f"<thead>{self._html_row(self.header, 'th')}</thead>" if self.header else ""
         body = "".join(self._html_row(row, "td") for row in self.rows)
         return f"<table>{caption}{head}<tbody>{body}</tbody></table>"
@@ -45,7 +48,7 @@ class Table:
 
     def _html_row(self, cells: Sequence[str], tag: str) -> str:
         sides = ["right" if k in self.numeric else "left" for k in range(len(cells))]
-        drawn = (f'<{tag} style="text-align:{s}">{escape(c)}</{tag}>' for c, s in zip(cells, sides))
+        drawn = (f'<{tag} style="text-align:{s}">{escape(visible(c))}</{tag}>' for c, s in zip(cells, sides))
         return f"<tr>{''.join(drawn)}</tr>"
 
 
