@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 @pytest.fixture(scope="module")
 def flowers():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    return X, np.array(["setosa", "<script>", "käfer \ud800"], object)[y]
+    return X, np.array(["setosa", "<script>", "käfer \U0001f33c"], object)[y]
 
 
 @pytest.fixture(scope="module")
@@ -112,15 +113,16 @@ def test_estimators_that_chose_their_strength_come_back(flowers, tmp_path):
         folds.set_params(cv=KFold(3)).save(tmp_path / "m.deepprox")
 
 
-def test_paths_generators_and_routing_are_no_code(classifier, tmp_path):
+def test_runs_generators_and_routing_are_no_facts(classifier, tmp_path):
     model = copy.copy(classifier).set_params(
-        checkpoint=tmp_path / "run", random_state=np.random.RandomState(0)
+        checkpoint=tmp_path / "run", resume=True, random_state=np.random.RandomState(0)
     )
     with config_context(enable_metadata_routing=True):
         model.set_fit_request(sample_weight=True)
     loaded = again(model, tmp_path / "m.deepprox")
-    assert loaded.checkpoint == str(tmp_path / "run") and loaded.random_state is None
-    assert not {*vars(loaded)} - {*vars(classifier)}
+    assert loaded.checkpoint is None and loaded.resume is False and loaded.random_state is None
+    assert str(tmp_path) not in zipfile.ZipFile(tmp_path / "m.deepprox").read("model.json").decode()
+    assert model.resume is True and not {*vars(loaded)} - {*vars(classifier)}
 
 
 def test_a_loaded_model_fits_on(classifier, flowers, tmp_path):
@@ -210,7 +212,7 @@ def rewritten(path, change=None, drop=(), add=None):
     with zipfile.ZipFile(path) as packed:
         entries = {name: packed.read(name) for name in packed.namelist() if name not in drop}
     if change is not None:
-        document = json.loads(entries["model.json"].decode("utf-8", "surrogatepass"))
+        document = json.loads(entries["model.json"].decode())
         change(document)
         entries["model.json"] = json.dumps(document).encode()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -329,7 +331,7 @@ def test_hostile_json_is_refused(saved, text, reason):
 
 
 def test_arrays_are_checked(saved):
-    document = json.loads(zipfile.ZipFile(saved).read("model.json").decode("utf-8", "surrogatepass"))
+    document = json.loads(zipfile.ZipFile(saved).read("model.json").decode())
     weights, whole = array_of(document, "_W"), saved.read_bytes()
 
     def swapped(data, reason):
@@ -361,6 +363,93 @@ def test_a_bomb_is_not_unpacked(saved):
     assert bomb.stat().st_size < 100_000
     with pytest.raises(ValueError, match=r"unpacks to 5.* and the limit is 1000000"):
         deepprox.load(bomb, max_bytes=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b'{"format": 1, "x": [' + b"[]," * 2_000_000 + b"[]]}", "model.json has 6000007 parts"),
+        (b" " * 70_000_000, "model.json unpacks to 70000000 bytes"),
+        (b'{"format": 1, "x": ' + b"[" * 200 + b"]" * 200 + b"}", "nested too deep"),
+        (b'{"x": "' + b'\\"' * 2_000_000, "Unterminated string"),
+    ],
+    ids=["lists", "spaces", "levels", "quotes"],
+)
+def test_a_document_is_measured_before_it_is_parsed(saved, text, reason):
+    bomb = rewritten(saved, add={"model.json": text})
+    tracemalloc.start()
+    try:
+        refused(bomb, reason)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(text) + 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_wide_model_with_its_path_is_within_the_limits(saved, classifier, tmp_path):
+    names = [f"gene {number:05d}" for number in range(10_000)]
+    record = {"frame": {"alpha": [1.0] * 50}, "norms": dict.fromkeys(names, [0.125] * 50), "picks": {}}
+    document = {"format": 1, "notes": {"path": record}}
+    archive = saving.Archive(document, [np.zeros(6 * len(names))])
+    saving.write(tmp_path / "wide", archive)
+    assert saving.read(tmp_path / "wide", 100_000_000).document == document
+    with pytest.raises(ValueError, match="raise max_bytes if you trust it"):
+        saving.read(tmp_path / "wide", 40_000_000)
+
+
+def test_half_of_a_character_is_no_text(classifier, saved, tmp_path):
+    for fact, where in (("classes_", "classes_"), ("feature_names_in_", "feature_names_in_")):
+        for kind in (object, str):
+            model = copy.copy(classifier)
+            names = ["a", "b", "\ud800", "d"][: len(getattr(model, fact))]
+            setattr(model, fact, np.array(names, kind))
+            with pytest.raises(ValueError, match=f"{where} has half of a character in .*: rename it"):
+                model.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    whole = saved.read_bytes()
+    for array in (np.array(["a", "b", "\ud800"]), np.frombuffer(b"\xff\xff\xff\x00" * 3, "<U1")):
+        refused(
+            rewritten(saved, add={"arrays/0.npy": npy(array)}),
+            "an array cannot be read .it has half of a character",
+        )
+        saved.write_bytes(whole)
+    names = {"objects": ["a", "b", "c", "\ud800"], "shape": [4]}
+    refused(rewritten(saved, fitted(feature_names_in_=names)), "surrogates not allowed")
+
+
+def test_a_directory_that_leads_elsewhere_is_refused(saved):
+    data = bytearray(saved.read_bytes())
+    end = data.rindex(b"PK\x05\x06")
+    place = int.from_bytes(data[end + 16 : end + 20], "little")
+    data[end + 16 : end + 20] = (place + 10**6).to_bytes(4, "little")
+    refused(_with(saved, bytes(data)), "cannot be loaded")
+    directory = data[:end].rindex(b"PK\x01\x02")
+    data[end + 16 : end + 20] = place.to_bytes(4, "little")
+    data[directory + 42 : directory + 46] = (2**31).to_bytes(4, "little")
+    refused(_with(saved, bytes(data)), "cannot be loaded")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices of POSIX")
+def test_a_path_that_cannot_be_opened_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        deepprox.load(tmp_path / "none")
+    with pytest.raises(IsADirectoryError):
+        deepprox.load(tmp_path)
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    for name, kind in (("zero", "a device"), ("pipe", "a pipe")):
+        with pytest.raises(OSError, match=f"{name} is {kind}, and not a regular file that can be read"):
+            deepprox.load(tmp_path / name)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices of POSIX")
+def test_saving_replaces_regular_files_only_and_keeps_links(classifier, saved, tmp_path):
+    (tmp_path / "null").symlink_to(os.devnull)
+    with pytest.raises(OSError, match="null is a device, and only a regular file can be replaced"):
+        classifier.save(tmp_path / "null")
+    (tmp_path / "link").symlink_to(saved)
+    saved.write_bytes(b"old")
+    classifier.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and deepprox.load(saved).n_nonzero_ == classifier.n_nonzero_
 
 
 def test_damage_anywhere_is_noticed(saved, classifier):

@@ -46,8 +46,6 @@ def keep(
 ) -> int:
     """Save a fitted network with its columns, and tell what it is next to the record; the exit code."""
     model.set_params(verbose=0)
-    if "checkpoint" in model.get_params(deep=False):
-        model.set_params(checkpoint=None, resume=False)  # a folder of this run, not a fact of the model
     summary = model.summary()  # asks for the statistics, which need the data of the fit
     saving.save(model, out, prepared.columns, plain(prepared.facts | notes))
     told = record_of(model) | prepared.facts | (record or {}) | {"model": out}

@@ -45,7 +45,7 @@ def fit_together(voice: Voice, options: dict[str, Any], command: str) -> int:
             leave(error, allsum)
     code = OK if model.solution_.status in ("converged", "settled") else NOT_CONVERGED
     if allsum.rank == 0:
-        model.set_params(devices=None, checkpoint=None, resume=False)
+        model.set_params(devices=None)
         code = keep(voice, model, prepared, options["out"], {"command": command})
         sys.stdout.flush()
     allsum(np.zeros(1))  # all leave together, when the first has saved the model

@@ -1,6 +1,6 @@
 """Fitted models as files that hold data and never code: a zip of JSON and arrays."""
 
-from deepprox.saving.archive import FORMAT, LIMIT, Archive, read, replacing, write
+from deepprox.saving.archive import FORMAT, LIMIT, Archive, read, write
 from deepprox.saving.consistency import check_model, check_types
 from deepprox.saving.save import save
 from deepprox.saving.tree import build, decode, encode, name_of
@@ -16,7 +16,6 @@ __all__ = [
     "encode",
     "name_of",
     "read",
-    "replacing",
     "save",
     "write",
 ]

@@ -1,14 +1,14 @@
 """A fitted model as a tree of plain values, and back: words are written as a name and their fields.
 
 ``encode`` knows numbers, texts, lists, tuples, dicts, arrays, and records and estimators of this library.
-A path is written as text, and a generator of random numbers, which moves on, as None. Arrays are put aside
-in a list and stand in the tree by their number. ``decode`` builds only what the given table of classes names.
+A generator of random numbers, which moves on, is written as None, and so is where a run kept its checkpoint.
+Arrays are put aside in a list and stand in the tree by their number. ``decode`` builds only what the given
+table of classes names.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
 from typing import Any
 
 import jax
@@ -19,6 +19,8 @@ KINDS = "biufUSmM"  # of arrays: numbers, truth values, texts and times, but no 
 DEEPEST = 40  # levels of a tree; a fitted model has about ten
 # attributes that are scikit-learn's own: its version, callbacks during a fit, and routed metadata
 PASSING = ("_skl", "_callback", "_metadata_request")
+# parameters of a run on the machine of its author, which are no facts of the model
+OF_A_RUN = {"checkpoint": None, "resume": False}
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}  # numbers that JSON does not have
 
 
@@ -33,9 +35,10 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "the model") -> An
     """``value`` as what JSON can hold; its arrays are appended to ``arrays``."""
     if isinstance(value, np.random.RandomState):
         return None
-    if isinstance(value, PurePath):
-        return str(value)
-    if value is None or isinstance(value, bool | str) or type(value) is int:
+    if isinstance(value, str):
+        _need_text(value, where)
+        return value
+    if value is None or isinstance(value, bool) or type(value) is int:
         return value
     if type(value) is float:
         return value if math.isfinite(value) else {"float": str(value)}
@@ -44,6 +47,7 @@ def encode(value: Any, arrays: list[np.ndarray], where: str = "the model") -> An
     if type(value) is tuple:
         return {"tuple": [encode(one, arrays, where) for one in value]}
     if type(value) is dict and all(isinstance(key, str) for key in value):
+        _need_text("".join(value), where)
         return {"dict": {key: encode(one, arrays, f"{where}[{key!r}]") for key, one in value.items()}}
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         return _encode_array(value, arrays, where)
@@ -76,17 +80,35 @@ def _encode_array(value: Any, arrays: list[np.ndarray], where: str) -> dict[str,
         }
     if array.dtype.kind not in KINDS:
         raise TypeError(f"{where} is an array of {array.dtype}, which a saved file cannot hold.")
+    need_characters(array, where)
     arrays.append(array)
     return {"scalar" if isinstance(value, np.generic) else "array": len(arrays) - 1}
 
 
+def _need_text(text: str, where: str) -> None:
+    """ValueError for a text with half of a character, which UTF-8 cannot write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{where} has half of a character in {text[:40]!r}: rename it.") from None
+
+
+def need_characters(array: np.ndarray, where: str) -> None:
+    """ValueError for an array of texts in which a number is no character, or half of one."""
+    if array.dtype.kind == "U":
+        codes = np.frombuffer(array.tobytes(), f"{array.dtype.byteorder}u4")
+        if ((codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)).any():
+            raise ValueError(f"{where} has half of a character in a text: rename it.")
+
+
 def _encode_estimator(model: BaseEstimator, arrays: list[np.ndarray]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
+    given = {name: OF_A_RUN.get(name, value) for name, value in parameters.items()}
     state = model.__getstate__()  # without what a stored model does not carry
     fitted = {k: v for k, v in state.items() if k not in parameters and not k.startswith(PASSING)}
     return {
         "estimator": name_of(type(model)),
-        "parameters": {name: encode(value, arrays, name) for name, value in parameters.items()},
+        "parameters": {name: encode(value, arrays, name) for name, value in given.items()},
         "fitted": {name: encode(value, arrays, name) for name, value in fitted.items()},
     }
 
