@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepprox.spreading.processes import COORDINATOR, FAILED, RANK, WORLD
+from deepprox.spreading.processes import ADDRESS, COORDINATOR, FAILED, RANK, WORLD
+from spreading.sockets import listening
 
 DEEPPROX = [sys.executable, "-m", "deepprox"]
 SOON = 30  # seconds within which everything has ended after a fault
@@ -153,6 +154,19 @@ def test_a_lost_process_ends_all_and_the_checkpoint_resumes(long_table, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets are read from /proc")
+def test_a_launched_fit_listens_on_this_machine_alone(long_table, tmp_path):
+    process = launched(long_table, tmp_path)
+    try:
+        wait_for_checkpoint(process, tmp_path)
+        found = [*listening(children(process))]
+    finally:
+        process.terminate()
+        process.communicate(timeout=SOON)
+    assert found and all(host.is_loopback for host, _ in found)
+
+
+@pytest.mark.slow
 def test_a_killed_fit_resumes_to_its_end(table, alone, tmp_path):
     kept = arguments(table, tmp_path, "--checkpoint", str(tmp_path / "run"))
     process = subprocess.Popen([*DEEPPROX, "launch", "--", *kept], stderr=subprocess.PIPE, text=True)
@@ -173,6 +187,7 @@ def test_a_killed_fit_resumes_to_its_end(table, alone, tmp_path):
         ({COORDINATOR: "127.0.0.1:1"}, f"only {COORDINATOR} of the three are set"),
         ({COORDINATOR: "127.0.0.1:1", RANK: "2", WORLD: "2"}, "must be from 0 to 1"),
         ({COORDINATOR: "127.0.0.1:1", RANK: "x", WORLD: "2"}, "must be whole numbers"),
+        ({ADDRESS: "127.0.0.1"}, f"{ADDRESS} is set, but none of the three"),
     ],
 )
 def test_a_strange_environment_is_told(monkeypatch, given, said):

@@ -84,16 +84,21 @@ def fit(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> None:
 
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.option("--processes", "-n", default=2, show_default=True, help="How many processes.")
+@click.option(
+    "--address",
+    help="One of this machine's addresses, at which the processes meet; whoever reaches it can end the fit. "
+    "By default it is a file that only this user can open.",
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 @click.pass_context
-def launch(ctx: click.Context, processes: int, command: tuple[str, ...]) -> None:
+def launch(ctx: click.Context, processes: int, address: str | None, command: tuple[str, ...]) -> None:
     """Fit in several processes of this machine, as in: deepprox launch -n 2 -- fit table.csv --target y.
 
     Each reads its share of the rows. When one fails, all end.
     """
     from deepprox.cli.launching import launch as start
 
-    ctx.exit(start(processes, command))
+    ctx.exit(start(processes, command, address))
 
 
 @main.command()
