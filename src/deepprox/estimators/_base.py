@@ -2,7 +2,8 @@
 
 import warnings
 from abc import abstractmethod
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache, partial, wraps
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -46,6 +47,22 @@ class Posed(NamedTuple):
     scale: Scale
     rho: tuple[np.ndarray, ...] | None
     n: int
+
+
+def whole(method: Callable) -> Callable:
+    """A method that leaves the estimator as it was where an error or Ctrl-C ends it."""
+
+    @wraps(method)
+    def all_or_nothing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return all_or_nothing
 
 
 class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixin, BaseEstimator):
@@ -126,6 +143,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         """New responses in the columns of a fitted model."""
 
     @with_callbacks
+    @whole
     def fit(self, X, y, sample_weight=None):
         """Fit the network.
 
@@ -159,6 +177,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         task.call_on_fit_task_end(**given, reconstruction_attributes={})
         return self
 
+    @whole
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         """A batch of a stream; the first one makes the network, and the others must be like it."""
         check_settings(self)
