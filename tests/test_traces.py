@@ -9,6 +9,7 @@ import pytest
 from deepprox import traces
 from deepprox.cache import SIZE, Sealed
 from deepprox.joining import point
+from deepprox.joining.kinks import no_slopes
 from deepprox.penalties import L1, Penalty
 from deepprox.struct import struct
 from stages.problems import problem
@@ -44,7 +45,7 @@ def files(folder):
 def run(penalty=None, function=look, step=1.0, jit=traces.jit):
     """The program as a new process would have it."""
     posed, W = problem(hidden=(), penalty=penalty or L1(np.asarray(0.01)))
-    out = jit(function)(posed, W, (), np.asarray(step), np.asarray(False))
+    out = jit(function)(posed, W, no_slopes(posed), np.asarray(step), np.asarray(False))
     return jax.tree.map(np.asarray, out)
 
 

@@ -11,7 +11,7 @@ from jax import Array, lax
 from deepprox.blocks import Dense
 from deepprox.losses import Loss
 from deepprox.spreading import Spread, same
-from deepprox.struct import replace, static, struct
+from deepprox.struct import replace, rows, static, struct
 
 NEAR_ZERO = 1e-6  # activities below it bend as if they were there
 
@@ -98,9 +98,9 @@ class Problem:
 
     network: Network
     loss: Loss
-    X: Any
-    y: Any
-    weight: Any
+    X: Any = rows()
+    y: Any = rows()
+    weight: Any = rows(axis=-1)
     allsum: Spread = static(default=same)
 
     @property

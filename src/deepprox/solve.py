@@ -27,6 +27,7 @@ from deepprox.splitting.residuals import satisfied
 from deepprox.splitting.segments import at_splits, group, grouped
 from deepprox.splitting.state import State
 from deepprox.spreading import same
+from deepprox.struct import replace
 
 SWEEPS = 10  # a chunk of the split phase: what one call of a compiled program does
 
@@ -324,12 +325,12 @@ def split(
     Z = stack([at_splits(at.Z, splits) for at in looks])
     state = state_.start(group(stack(starts), splits), Z, rho)
     if known is not None:
-        state = known._replace(W=state.W)
+        state = replace(known, W=state.W)
     pieces = grouped(problem, splits)
     lanes = len(starts) > 1
     most = min(options.sweeps, options.max_iter) if options.join else options.max_iter
-    variables, settled, first = stages.resumed((state, np.zeros(len(starts), bool), 0))
-    state = problem.allsum.resident(State(*variables))
+    state, settled, first = stages.resumed((state, np.zeros(len(starts), bool), 0))
+    state = problem.allsum.resident(state)
     for k in range(first, -(-most // SWEEPS)):
         after, info = admm.chunk(pieces, state, pace, options.inner, min(SWEEPS, most - k * SWEEPS), lanes)
         info = info._make(np.asarray(column) for column in info)
@@ -340,7 +341,7 @@ def split(
         settled = np.atleast_1d(satisfied(info._make(column[..., -1] for column in info), options.tol))
         if settled.all():
             break
-        stages.reached(tuple(state), settled, k + 1)
+        stages.reached(state, settled, k + 1)
     W = unstack(tuple(jax.tree.leaves(state.W)), lanes)
     gone = options.join or problem.allsum.world > 1  # of no use, or a part of it elsewhere
     return After(W, settled, None if gone else jax.tree.map(np.asarray, state))

@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -154,15 +155,19 @@ def _program(shape: Any, exported: Any) -> Callable:
 
 
 def _shape(out: Any, leaves: list[Any]) -> Any:
-    """The tuples of a result by name, and its arrays, which go to ``leaves``."""
-    if not isinstance(out, tuple):
+    """The tuples and records of a result by name, and its arrays, which go to ``leaves``."""
+    if is_dataclass(out):
+        parts = [getattr(out, field.name) for field in fields(out)]
+    elif isinstance(out, tuple):
+        parts = [*out]
+    else:
         leaves.append(out)
         return None
-    return [type(out).__module__, type(out).__qualname__, [_shape(part, leaves) for part in out]]
+    return [type(out).__module__, type(out).__qualname__, [_shape(part, leaves) for part in parts]]
 
 
 def _ours(shape: Any) -> bool:
-    """Whether the tuples that a file names are of this package: it names nothing else to be imported."""
+    """Whether what a file names is of this package: it names nothing else to be imported."""
     if shape is None:
         return True
     module, name, parts = shape

@@ -32,7 +32,7 @@ def test_the_chain_rule_gives_what_passes_through_the_network_give(case, blurred
     W[0][1, 1:] = W[1][:, 2] = 0  # a unit that neither reads nor is read
     slopes = kinks.no_slopes(posed)
     if link.kinks:
-        slopes[0][0][3, 2], slopes[0][1][3, 2] = True, 0.3
+        slopes.held[0][3, 2], slopes.slope[0][3, 2] = True, 0.3
     n_hidden, n_out = sum(hidden), len(W[-1])
     some = np.delete(np.arange(n_hidden), 1)
     pull = rng.normal(size=n_out)

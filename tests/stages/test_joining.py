@@ -256,9 +256,11 @@ def test_a_bias_is_redundant_where_its_unit_is_linear_at_all_observations():
     idle = unravel(kinks.redundant_biases(posed, W, own, none), W)
     np.testing.assert_array_equal(idle[0][:, 0], [True, True, False])
     assert not idle[0][:, 1:].any() and not idle[1].any()
-    held = none[0][0].copy()
-    held[0, 0] = True  # with another slope at one observation it moves something
-    idle = unravel(kinks.redundant_biases(posed, W, own, ((held, none[0][1]),)), W)
+    first = np.arange(none.held[0].size).reshape(none.held[0].shape) == 0
+    held = none.also(
+        0, first, np.zeros(first.shape)
+    )  # with another slope at one observation it moves something
+    idle = unravel(kinks.redundant_biases(posed, W, own, held), W)
     np.testing.assert_array_equal(idle[0][:, 0], [False, True, False])
     for given in (
         problem(links.ReLU(), hidden=(3,), p=2, bias=True),
@@ -365,7 +367,7 @@ def test_one_observation_may_sit_at_kinks_of_two_blocks():
 
         def held(*shares, posed=posed):
             slopes = kinks.no_slopes(posed)
-            for (mask, slope), share in zip(slopes, shares, strict=True):
+            for mask, slope, share in zip(slopes.held, slopes.slope, shares, strict=True):
                 mask[0, 0], slope[0, 0] = True, share
             return slopes
 

@@ -33,7 +33,7 @@ def anywhere(posed, W, rng, per_observation=True):
     shape = (len(posed.X), 1) if per_observation else ()
     rho = tuple(10 ** rng.uniform(-2, 1, shape) for _ in Z)
     U = tuple(rng.normal(size=z.shape) / 3 for z in Z)
-    return state.start(W, Z, rho)._replace(U=U)
+    return replace(state.start(W, Z, rho), U=U)
 
 
 one_of_each = {type(row.penalty): row.penalty for row in PENALTIES if row.penalty.any_shape}.values()
@@ -111,9 +111,9 @@ def descends_from_anywhere(posed, W, splits=None):
 
     @jax.jit
     def steps(at):
-        after_z = at._replace(Z=z_step(posed, at, 3, 4))
+        after_z = replace(at, Z=z_step(posed, at, 3, 4))
         F = state.features(posed, after_z.Z)
-        after_w = after_z._replace(W=w_steps(posed, after_z, F, after_z.Z, 15)[0])
+        after_w = replace(after_z, W=w_steps(posed, after_z, F, after_z.Z, 15)[0])
         return [state.lagrangian(posed, s) for s in (at, after_z, after_w)]
 
     @given(seeds)
@@ -164,7 +164,7 @@ def test_an_observation_of_weight_zero_changes_nothing(hidden, splits):
     at = anywhere(posed, W, rng, per_observation=False)
     pad = lambda a: np.concatenate([a, 7 * np.ones_like(a[:3])])  # noqa: E731
     padded = replace(posed, X=pad(posed.X), y=pad(posed.y), weight=np.r_[posed.weight, np.zeros(3)])
-    wide = at._replace(Z=tuple(map(pad, at.Z)), U=tuple(map(pad, at.U)))
+    wide = replace(at, Z=tuple(map(pad, at.Z)), U=tuple(map(pad, at.U)))
     (a, info_a), (b, info_b) = one_sweep(posed, at), one_sweep(padded, wide)
     for x, y in zip(jax.tree.leaves(a.W), jax.tree.leaves(b.W), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-12)
@@ -197,7 +197,7 @@ def test_every_hidden_block_split_is_the_network_as_it_is():
 def test_a_segment_of_one_block_is_the_block():
     # the same minima, found through the observations and without the diagonal of W'W
     posed, W = problem(penalty=penalties.L1(0.02))
-    at = anywhere(posed, W, np.random.default_rng(3))._replace(rho=(np.ones(()), np.ones(())))
+    at = replace(anywhere(posed, W, np.random.default_rng(3)), rho=(np.ones(()), np.ones(())))
     alone = replace(posed, network=Network(tuple(Segment(Network((b,))) for b in posed.network.blocks)))
 
     @jax.jit
@@ -205,7 +205,7 @@ def test_a_segment_of_one_block_is_the_block():
         Z = z_step(posed, at, 300, 4)
         return Z, w_steps(posed, at, state.features(posed, at.Z), at.Z, 2000)[0]
 
-    theirs, ours = steps(posed, at), steps(alone, at._replace(W=tuple((w,) for w in W)))
+    theirs, ours = steps(posed, at), steps(alone, replace(at, W=tuple((w,) for w in W)))
     for a, b in zip(jax.tree.leaves(theirs), jax.tree.leaves(ours), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-7)
 

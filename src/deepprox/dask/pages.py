@@ -1,23 +1,19 @@
 """What a fit can go on from after the loss of a worker: all that is not about single rows.
 
 A run is a sequence of stages (:class:`deepprox.diary.Stages`). Their results are the same for every worker,
-but for arrays over its own rows: ``Z`` and ``U`` of the split phase, and the slopes at which Newton's method
+but for the ``rows()`` of records: ``Z`` and ``U`` of the split phase, and the slopes at which Newton's method
 holds pre-activations. These begin again: ``Z = W F`` and ``U = 0``, and no slopes.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from deepprox.diary import Stages
-from deepprox.joining.finish import Finish
 from deepprox.problem import Network, Problem
-from deepprox.solve import After
 from deepprox.splitting.state import State
-
-Rows = Callable[[np.ndarray], np.ndarray]  # from an array over observations to one over others
+from deepprox.struct import change_rows, replace
 
 
 class Pages(NamedTuple):
@@ -30,43 +26,28 @@ class Pages(NamedTuple):
     def of(cls, stages: Stages) -> "Pages":
         """What can be kept of a run, as NumPy."""
         here = lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf  # noqa: E731
-        return _with_rows(cls(*jax.tree.map(here, (stages.done, stages.begun))), _rows(0))
+        return cls(*with_zeros(jax.tree.map(here, (stages.done, stages.begun)), 0))
 
     def stages(self, problem: Problem) -> Stages:
         """The run as it goes on with the rows of a problem."""
-        done, begun = _with_rows(self, _rows(problem.X.shape[0]))
-        if begun is not None and _is_split(begun):
-            (variables, *more), *told = begun
-            state = State(*variables)
-            Z = forward(problem.network, state.W, problem.X)
-            begun = ((tuple(state._replace(Z=Z)), *more), *told)
-        return Stages(done, begun)
+
+        def feasible(record: Any) -> Any:
+            if not isinstance(record, State):
+                return record
+            return replace(record, Z=forward(problem.network, record.W, problem.X))
+
+        is_state = lambda node: isinstance(node, State)  # noqa: E731
+        begun = with_zeros((self.done, self.begun), problem.X.shape[0])
+        return Stages(*jax.tree.map(feasible, begun, is_leaf=is_state))
 
 
-def _rows(n: int) -> Rows:
-    """Zeros for ``n`` observations in place of an array over others; leading axes are starts."""
-    return lambda rows: np.zeros((*rows.shape[:-2], n, rows.shape[-1]), rows.dtype)
+def with_zeros(pages: Any, n: int) -> Any:
+    """The pages with zeros for ``n`` observations in place of every array over others."""
 
+    def zeros(array: np.ndarray, axis: int) -> np.ndarray:
+        return np.zeros((*array.shape[:axis], n, *array.shape[axis + 1 :]), array.dtype)
 
-def _is_split(begun: tuple) -> bool:
-    """Whether the split phase was interrupted: its loop alone keeps its state as a plain tuple."""
-    return type(begun[0][0]) is tuple
-
-
-def _with_rows(pages: Pages, change: Rows) -> Pages:
-    """The pages with their arrays over observations changed: the only place that knows where these are."""
-    done, begun = [], pages.begun
-    for result, *told in pages.done:
-        if isinstance(result, Finish):
-            result = result._replace(slopes=jax.tree.map(change, result.slopes))
-        if isinstance(result, After):
-            result = result._replace(state=None)  # for a fit that follows, and none does
-        done.append((result, *told))
-    if begun is not None and _is_split(begun):
-        (variables, *more), *told = begun
-        W, Z, U, *rest = variables
-        begun = (((W, *jax.tree.map(change, (Z, U)), *rest), *more), *told)
-    return Pages(done, begun)
+    return change_rows(zeros, pages)
 
 
 def forward(network: Network, W: Any, X: Any) -> tuple[Any, ...]:

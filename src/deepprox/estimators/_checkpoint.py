@@ -23,6 +23,7 @@ from deepprox import saving
 from deepprox.diary import Stages
 from deepprox.files import target_of
 from deepprox.joining.finish import Finish, Step
+from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import Live
 from deepprox.joining.pruning import Descent
 from deepprox.joining.quasi_newton import Info, Memory, State
@@ -41,7 +42,7 @@ def state(**fields: Any) -> Any:
 
 
 RECORDS: dict[str, Any] = {
-    saving.name_of(cls): cls for cls in (After, Descent, Finish, Info, Live, Memory, Solution, Step)
+    saving.name_of(cls): cls for cls in (After, Descent, Finish, Info, Live, Memory, Slopes, Solution, Step)
 } | {"State": state}
 SETTINGS = ("splits", "join", "batch_size", "n_init", "max_iter", "tol", "warm_start", "random_state")
 

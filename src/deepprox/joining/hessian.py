@@ -148,8 +148,7 @@ def loss_hessian(
         for rows in (slice(lo, lo + size) for lo in range(0, n, size)):
             X, y, weight = (np.asarray(a)[rows] for a in (turn.X, turn.y, turn.weight))
             some = replace(turn, X=X, y=y, weight=weight)
-            bent = tuple((held[rows], slope[rows]) for held, slope in slopes)
-            H += _assemble(bends(some, W, bent, hidden, pull, blurred), at)
+            H += _assemble(bends(some, W, slopes.of(rows), hidden, pull, blurred), at)
     return np.asarray(problem.allsum(H), float)
 
 

@@ -11,7 +11,7 @@ from deepprox.diary import Stages
 from deepprox.joining import one_block, quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import finish
-from deepprox.joining.kinks import any_held, no_slopes
+from deepprox.joining.kinks import Slopes, any_held, no_slopes
 from deepprox.joining.live import Live, canonical, live_part, shrinks, whole
 from deepprox.joining.point import Point, certify, look
 from deepprox.joining.pruning import prune
@@ -110,7 +110,7 @@ def join(
             small = part.take(W)
         strict, n_held, slopes = None, 0, no_slopes(part.problem)
         if stays and any_held(whole_slopes):
-            slopes = tuple(zip(*map(part.take_columns, zip(*whole_slopes))))
+            slopes = Slopes(*map(part.take_columns, (whole_slopes.held, whole_slopes.slope)))
         moves = None
         if ready:
             newton = one_block.descend if direct else partial(one_threaded(finish), toward=part.cut(toward))
@@ -131,7 +131,7 @@ def join(
         W, live = canonical(problem.network, part.put(small))
         whole_slopes = no_slopes(problem)
         if any_held(slopes):
-            whole_slopes = tuple(zip(*(part.put_columns(arrays) for arrays in zip(*slopes)), strict=True))
+            whole_slopes = Slopes(*map(part.put_columns, (slopes.held, slopes.slope)))
         point = look(problem, W, whole_slopes, step)
         if live_residual(point, W, step) <= FAR * tol:  # else no choice of slopes can certify it
             whole_slopes, point = certify(problem, W, whole_slopes, point, step, tol)

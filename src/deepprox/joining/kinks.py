@@ -17,6 +17,7 @@ from jax import Array, lax
 from deepprox.links import Link
 from deepprox.problem import Problem, Weights
 from deepprox.spreading import same
+from deepprox.struct import rows, struct
 
 DIGITS = 9  # to which sums of products are the same for equal rows, in whichever order they were added
 NOTHING = np.inf  # what reads nothing is no number
@@ -27,9 +28,24 @@ EDGE = 1e-6
 SITS = 1e-8  # of a pre-activation that is at its kink
 BLUR = 0.2  # half of the window in which a pre-activation sees a kink, as a share of its standard deviation
 
-Slopes = tuple[
-    tuple[np.ndarray, np.ndarray], ...
-]  # of every hidden block: mask of held entries, their slopes
+
+@struct
+class Slopes:
+    """Slopes of their own at held entries: for every hidden block a mask of these, and their slopes."""
+
+    held: tuple[Any, ...] = rows()
+    slope: tuple[Any, ...] = rows()
+
+    def of(self, some: Any) -> "Slopes":
+        """Those of some observations."""
+        return jax.tree.map(lambda array: array[some], self)
+
+    def also(self, l: int, mask: np.ndarray, slope: np.ndarray) -> "Slopes":
+        """The same but for entries of block ``l``, which are held with slopes of theirs."""
+        held, own = list(self.held), list(self.slope)
+        held[l] = held[l] | mask
+        own[l] = np.where(mask, slope, own[l]).astype(own[l].dtype)
+        return Slopes(tuple(held), tuple(own))
 
 
 class Kinks(NamedTuple):
@@ -54,14 +70,13 @@ class Kinks(NamedTuple):
 
     def slopes(self, base: Slopes, s: np.ndarray, pick: np.ndarray) -> Slopes:
         """``base`` with slopes ``left + s (right - left)`` at the entries of the picked candidates."""
-        out, s, pick = [], s[self.candidate], pick[self.candidate]
-        for l, (held, slope) in enumerate(base):
-            mask, value = held.copy(), slope.copy()
+        s, pick = s[self.candidate], pick[self.candidate]
+        held, slope = (tuple(map(np.array, arrays)) for arrays in (base.held, base.slope))
+        for l, (mask, value) in enumerate(zip(held, slope, strict=True)):
             here = pick & (self.block == l)
             mask.flat[self.entry[here]] = True
             value.flat[self.entry[here]] = (self.left + s * (self.right - self.left))[here]
-            out.append((mask, value))
-        return tuple(out)
+        return Slopes(held, slope)
 
 
 def no_slopes(problem: Problem) -> Slopes:
@@ -69,12 +84,12 @@ def no_slopes(problem: Problem) -> Slopes:
     shapes = [(problem.X.shape[0], block.size) for block in problem.network.blocks[:-1]]
     # zeros cost nothing on the host, and where programs run elsewhere the way there does
     zeros: Any = np.zeros if problem.allsum != same or jax.default_backend() == "cpu" else jnp.zeros
-    return tuple((zeros(s, bool), zeros(s, problem.X.dtype)) for s in shapes)
+    return Slopes(tuple(zeros(s, bool) for s in shapes), tuple(zeros(s, problem.X.dtype) for s in shapes))
 
 
 def any_held(slopes: Slopes) -> bool:
     """Whether any entry has a slope of its own."""
-    return any(bool(held.any()) for held, _ in slopes)
+    return any(bool(held.any()) for held in slopes.held)
 
 
 def none() -> Kinks:
@@ -109,8 +124,8 @@ def forward(
     for l, (block, w) in enumerate(zip(problem.network.blocks, W)):
         z = block.linear(w, reads[l])
         Z.append(z if on_z is None else z + on_z[l])
-        if l < len(slopes):
-            held, slope = slopes[l]
+        if l < len(slopes.held):
+            held, slope = slopes.held[l], slopes.slope[l]
             reads.append(follow(block.link, Z[l], held, slope, ride))
             if blurred:
                 off = Z[l] - lax.stop_gradient(Z[l])
@@ -177,7 +192,7 @@ def find_idle(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> list[Id
     """The idle entries of every hidden block."""
     out = []
     counts = np.asarray(problem.weight)[:, None] > 0
-    for block, z, (held, slope) in zip(problem.network.blocks, Z, slopes, strict=False):
+    for block, z, held, slope in zip(problem.network.blocks, Z, slopes.held, slopes.slope, strict=False):
         mask, left, right = np.zeros(held.shape, bool), np.zeros_like(slope), np.zeros_like(slope)
         for kink in block.link.kinks:
             here = (np.asarray(z) == kink) & ~np.asarray(held) & counts
@@ -189,21 +204,22 @@ def find_idle(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> list[Id
 
 def known(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) -> Slopes:
     """The chosen slopes of those entries alone that are candidates', or exactly at a kink."""
-    out = []
-    for l, (block, z, (held, slope)) in enumerate(zip(problem.network.blocks, Z, slopes, strict=False)):
-        here = np.isin(np.asarray(z), np.asarray(block.link.kinks, slope.dtype))
+    blocks, kept = problem.network.blocks, []
+    for l, (block, z, held) in enumerate(zip(blocks, Z, slopes.held, strict=False)):
+        here = np.isin(np.asarray(z), np.asarray(block.link.kinks, z.dtype))
         here.flat[kinks.entry[kinks.block == l]] = True
-        out.append((held & here, np.where(held & here, slope, 0).astype(slope.dtype)))
-    return tuple(out)
+        kept.append(held & here)
+    own = (np.where(mask, slope, 0).astype(slope.dtype) for mask, slope in zip(kept, slopes.slope))
+    return Slopes(tuple(kept), tuple(own))
 
 
 def shares(problem: Problem, own: tuple, slopes: Slopes, kinks: Kinks) -> np.ndarray:
     """How far the slope of every candidate, its ``own`` or a chosen one, is on the way from left to right."""
     now = np.zeros(kinks.entry.size)
-    for l, (block, at, (held, slope)) in enumerate(zip(problem.network.blocks, own, slopes, strict=False)):
+    for l, (block, at) in enumerate(zip(problem.network.blocks, own, strict=False)):
         here = kinks.block == l
         if block.link.kinks:
-            entry = kinks.entry[here]
+            entry, held, slope = kinks.entry[here], slopes.held[l], slopes.slope[l]
             now[here] = np.where(held.flat[entry], slope.flat[entry], np.asarray(at).flat[entry])
     ways = (now - kinks.left) / (kinks.right - kinks.left), np.ones(now.size)
     total, count = problem.allsum([np.bincount(kinks.candidate, way, kinks.offset.size) for way in ways])
@@ -222,8 +238,7 @@ def redundant_biases(problem: Problem, W: Weights, own: tuple, slopes: Slopes) -
     for l, (block, after) in enumerate(pairwise(problem.network.blocks)):
         free = not (block.penalize_bias or after.penalize_bias or block.activity)
         if free and block.link.kinks and block.link.elementwise and problem.allsum.in_memory:
-            held, slope = slopes[l]
-            slope = np.where(held, slope, np.asarray(own[l]))[counts]
+            slope = np.where(slopes.held[l], slopes.slope[l], np.asarray(own[l]))[counts]
             ends = slope.min(0, initial=np.inf), -slope.max(0, initial=-np.inf)
             lowest, highest = problem.allsum.gather(np.stack(ends)).min(0)
             masks[l][:, 0] = lowest == -highest
@@ -382,6 +397,5 @@ def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.n
         row[: later.size], unit[: later.size] = kinks.row[later], kinks.unit[later]
         X, y, weight = (np.asarray(a)[row] for a in (problem.X, problem.y, problem.weight))
         few = Problem(problem.network, problem.loss, X, y, weight)
-        slopes = tuple((held[row], slope[row]) for held, slope in slopes)
-        J[later] = np.asarray(_derivatives(few, W, slopes, unit), float)[: later.size]
+        J[later] = np.asarray(_derivatives(few, W, slopes.of(row), unit), float)[: later.size]
     return np.asarray(problem.allsum(J))

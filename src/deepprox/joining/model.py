@@ -173,10 +173,10 @@ def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float
     it is to first order, around the slopes as they are.
     """
     # nothing rides on the only hidden block
-    riding = now if len(slopes) == 1 else look(problem, W, slopes, step, True)
+    riding = now if len(slopes.held) == 1 else look(problem, W, slopes, step, True)
     kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
     before, slopes = slopes, kinks_.known(problem, now.Z, slopes, kinks)
-    dropped = problem.allsum(sum(int((a != b).sum()) for (a, _), (b, _) in zip(before, slopes)))
+    dropped = problem.allsum(sum(int((a != b).sum()) for a, b in zip(before.held, slopes.held)))
     at, J = look(problem, W, slopes, step) if dropped else now, kinks_.jacobian(problem, W, slopes, kinks)
     adds = kinks.jump * kinks_.shares(problem, now.slope, slopes, kinks)
     return Survey(kinks, J, np.asarray(at.gradient, float) - J.T @ adds)

@@ -64,7 +64,7 @@ def second_derivatives(flat: Flat, w: Array) -> Array:
     h = jax.vmap(jax.hessian(one))(block.linear(flat.unravel(w)[0], problem.X), problem.y)
     F = block.features(problem.X)
     rows = lambda of_unit: jnp.einsum("nj,nb,nk->jbk", F, problem.weight[:, None] * of_unit, F)  # noqa: E731
-    of_loss = lax.map(rows, jnp.moveaxis(h, 1, 0)).reshape(w.size, w.size)
+    of_loss = flat.problem.allsum(lax.map(rows, jnp.moveaxis(h, 1, 0)).reshape(w.size, w.size))
     live = w != 0
     return of_loss + jnp.where(live[:, None] & live, jax.hessian(flat.penalty)(w), 0.0)
 
@@ -157,4 +157,4 @@ def descend(
     W, reached, step, strict, rows, taken = jax.tree.map(np.asarray, found)
     lists = (column[:taken].tolist() for column in rows)
     steps = [Step._make((*row, 0)) for row in zip(*lists)]
-    return Finish(W, (), float(reached), float(step), bool(strict), 0, steps)
+    return Finish(W, Slopes((), ()), float(reached), float(step), bool(strict), 0, steps)

@@ -1,7 +1,5 @@
 """A point of the Newton steps: everything that the next needs to know of it, and what certifies it."""
 
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,11 +11,13 @@ from deepprox.joining.certificate import certificate, flatten, ravel, unravel
 from deepprox.joining.kinks import Slopes
 from deepprox.problem import Problem, Weights
 from deepprox.spreading import program
+from deepprox.struct import change_rows, replace, rows, struct
 
 CERTIFY_STEPS = 200
 
 
-class Point(NamedTuple):
+@struct
+class Point:
     """A point of the Newton iteration with everything its next step needs.
 
     ``moved`` is the prox-gradient point, ``kinked`` the weights whose penalty has a kink at zero; ``Z`` ends
@@ -31,9 +31,9 @@ class Point(NamedTuple):
     moved: Array
     kinked: Array
     certificate: Array
-    Z: tuple[Array, ...]
-    upstream: tuple[Array, ...]
-    slope: tuple[Array | None, ...]
+    Z: tuple[Array, ...] = rows()
+    upstream: tuple[Array, ...] = rows()
+    slope: tuple[Array | None, ...] = rows()
 
 
 def _at(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array) -> Point:
@@ -72,16 +72,11 @@ def look(problem: Problem, W: Weights, slopes: Slopes, step: float, ride: bool =
     return _here(problem, _look(problem, W, slopes, np.asarray(step, W[0].dtype), np.asarray(ride)))
 
 
-def _here(problem: Problem, point: Any) -> Point:
+def _here(problem: Problem, point: Point) -> Point:
     """A point of which this process has its rows, and the host its numbers."""
-    return point._replace(
-        objective=np.asarray(point.objective),  # once: numbers are asked for many times
-        loss=np.asarray(point.loss),
-        certificate=np.asarray(point.certificate),
-        Z=problem.allsum.rows(point.Z),
-        upstream=problem.allsum.rows(point.upstream),
-        slope=problem.allsum.rows(point.slope),
-    )
+    point = change_rows(lambda array, _: problem.allsum.rows(array), point)
+    numbers = {name: np.asarray(getattr(point, name)) for name in ("objective", "loss", "certificate")}
+    return replace(point, **numbers)  # once: they are asked for many times
 
 
 def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
@@ -126,19 +121,18 @@ def certify(
     off = lambda at: np.abs(np.asarray(at.moved))[zeros].max(initial=0.0)  # noqa: E731
     if off(point) <= step * tol or not problem.allsum.in_memory:
         return slopes, point  # its zeros are good as they are, or no row can have a slope of its own
-    trial, at = list(slopes), point
+    trial, at = slopes, point
     for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
         if not problem.allsum(idle.mask.sum()):
             continue
         jump = np.where(idle.mask, np.asarray(at.upstream[l]) * (idle.right - idle.left), 0)
         if problem.allsum(np.count_nonzero(jump)):
-            held, slope = slopes[l]
-            trial[l] = held | idle.mask, np.where(idle.mask, idle.left, slope)
-            at = look(problem, W, tuple(trial), step)
+            trial = trial.also(l, idle.mask, idle.left)
+            at = look(problem, W, trial, step)
             share = _idle_shares(problem, W, l, jump, at, step, tol)
-            trial[l] = held | idle.mask, np.where(idle.mask, idle.slope(share), slope).astype(slope.dtype)
-            at = look(problem, W, tuple(trial), step)
-    return (tuple(trial), at) if off(at) < off(point) else (slopes, point)
+            trial = trial.also(l, idle.mask, idle.slope(share))
+            at = look(problem, W, trial, step)
+    return (trial, at) if off(at) < off(point) else (slopes, point)
 
 
 def _idle_shares(

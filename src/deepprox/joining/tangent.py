@@ -64,7 +64,7 @@ def tangent(
 def held_rows(problem: Problem, W: Weights, slopes: Slopes) -> np.ndarray | None:
     """The derivatives of all pre-activations held at a kink, one row each; None where they are too many."""
     rows, units, first = [np.zeros(0, int)], [np.zeros(0, int)], 0
-    for w, (mask, _) in zip(W, slopes, strict=False):
+    for w, mask in zip(W, slopes.held, strict=False):
         row, unit = np.nonzero(np.asarray(mask) & np.asarray(w).any(1))
         rows, units, first = [*rows, row], [*units, first + unit], first + len(w)
     row, unit = np.concatenate(rows), np.concatenate(units)

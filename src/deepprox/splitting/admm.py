@@ -14,6 +14,7 @@ from deepprox.splitting.u_step import u_step
 from deepprox.splitting.w_step import w_steps
 from deepprox.splitting.z_step import z_step
 from deepprox.spreading import program
+from deepprox.struct import replace
 
 
 class Pace(NamedTuple):
@@ -45,7 +46,7 @@ def sweep(problem: Problem, state: State, pace: Pace, inner: Inner) -> tuple[Sta
     after = State(W, Z, U, state.rho, curvature)
     info = measure(problem, after, F, fits, state.W)
     rho, U = grow(state.rho, U, pace.growth, pace.rho_max)
-    return after._replace(rho=rho, U=U), info
+    return replace(after, rho=rho, U=U), info
 
 
 @program("inner", "sweeps", "lanes")

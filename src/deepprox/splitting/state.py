@@ -7,18 +7,21 @@ from jax import Array
 
 from deepprox.problem import Problem, Weights
 from deepprox.splitting.segments import Segment, fit, pieces_of
+from deepprox.struct import rows, struct
 
 
-class State(NamedTuple):
+@struct
+class State:
     """Weights, split pre-activations, scaled duals, constraint weights, W-step curvatures.
 
-    One entry for each piece: a block, or a segment, whose weights are a tuple.
+    One entry for each piece: a block, or a segment, whose weights are a tuple. A constraint weight is one
+    number, or a column over observations.
     """
 
     W: Weights
-    Z: tuple[Array, ...]
-    U: tuple[Array, ...]
-    rho: tuple[Array, ...]
+    Z: tuple[Array, ...] = rows()
+    U: tuple[Array, ...] = rows()
+    rho: tuple[Array, ...] = rows()
     curvature: tuple[Array, ...]
 
 
@@ -63,10 +66,10 @@ def charged_loss(problem: Problem, W: Weights, Z: tuple[Array, ...]) -> Array:
 
 def lagrangian(problem: Problem, state: State) -> Array:
     """``sum_i weight_i (loss + sum_l rho/2 (|z - W f + u|^2 - |u|^2)) + activities + sum_l penalty_l``."""
-    W, Z, U, rho, _ = state
+    W, Z = state.W, state.Z
     missed: Any = 0.0
-    rows = zip(pieces_of(problem), features(problem, Z), W, Z, U, rho, strict=True)
-    for piece, f, w, z, u, r in rows:
+    each = zip(pieces_of(problem), features(problem, Z), W, Z, state.U, state.rho, strict=True)
+    for piece, f, w, z, u, r in each:
         missed += (r / 2 * ((z - fit(piece, w, f) + u) ** 2 - u**2)).sum(-1)
     smooth = charged_loss(problem, W, Z) + (problem.weight * missed).sum()
     return problem.allsum(smooth) + problem.network.penalty(W)

@@ -1,8 +1,8 @@
 """Observations over the devices of this process, and of others that ``jax.distributed`` connected.
 
 A program runs under ``jax.shard_map`` over one axis of devices: each works on its own rows, and ``allsum`` is
-``psum``. What is per observation is cut along its rows; everything else is the same everywhere. On the host
-a process sees its own rows, as NumPy.
+``psum``. The ``rows()`` of records are cut along it; everything else is the same everywhere. On the host a
+process sees its own rows, as NumPy.
 """
 
 import inspect
@@ -17,16 +17,12 @@ import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jax.tree_util import GetAttrKey, tree_map_with_path
+from jax.tree_util import tree_map_with_path
 
 from deepprox.spreading.contract import Spread, same
-from deepprox.struct import replace
+from deepprox.struct import axis_of_rows, replace
 
 AXIS = "obs"
-
-# Fields and arguments that have a row for every observation. The only place that knows them.
-PER_OBSERVATION = {"X", "y", "weight", "Z", "U", "slopes", "upstream"}
-PER_NETWORK = {"network", "loss"}  # what is inside has no rows, whatever its name
 
 _LAUNCH = Lock()  # programs enter the queues of all devices in one order, or their sums would wait for ever
 
@@ -102,13 +98,11 @@ class Devices(Spread):
                 problem = replace(given["problem"], allsum=same)
                 return function(**given | {"problem": problem}, **dict(shape))
 
-            n = given["problem"].X.shape[0]
-            out = _specs(jax.eval_shape(together, given), n)
             each = jax.shard_map(
                 lambda given: function(**given, **dict(shape)),
                 mesh=self.mesh,
-                in_specs=(_specs(given, n),),
-                out_specs=out,
+                in_specs=(_specs(given),),
+                out_specs=_specs(jax.eval_shape(together, given)),
                 check_vma=False,  # gradients stay those of a device's own rows until they are added
             )
             return each(given)
@@ -128,15 +122,14 @@ class Devices(Spread):
 
     def place(self, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a program, this process's rows on its devices; data once and for all."""
-        n = len(given["problem"].X)
 
         def put(path: tuple, leaf: Any) -> Any:
             if isinstance(leaf, jax.Array) and isinstance(leaf.sharding, NamedSharding):
                 return leaf
-            axis = _axis(path, leaf, n)
+            axis = axis_of_rows(path, leaf)
             if axis is None:
                 return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
-            return self._once(leaf, axis) if _names(path)[0] == "problem" else self._put(leaf, axis)
+            return self._once(leaf, axis) if path[0].key == "problem" else self._put(leaf, axis)
 
         return tree_map_with_path(put, given)
 
@@ -155,7 +148,7 @@ class Devices(Spread):
                 f"{array.shape[axis]} observations do not divide among {self.here} devices: pad them with "
                 f"weight 0."
             )
-        sharding = NamedSharding(self.mesh, PartitionSpec(*_spec(array.ndim, axis)))
+        sharding = NamedSharding(self.mesh, _spec(array.ndim, axis))
         return jax.make_array_from_process_local_data(sharding, array)
 
     def rows(self, tree: Any) -> Any:
@@ -182,29 +175,11 @@ def _sum_of_rows(devices: Devices, rows: jax.Array) -> jax.Array:
     return jax.shard_map(add, mesh=devices.mesh, in_specs=cut, out_specs=whole, check_vma=False)(rows)
 
 
-def _names(path: tuple) -> list[str]:
-    """The names on the way to a leaf, from the argument down."""
-    return [key.name if isinstance(key, GetAttrKey) else str(getattr(key, "key", "")) for key in path]
+def _spec(ndim: int, axis: int | None) -> PartitionSpec:
+    """An array cut along an axis, or the same everywhere."""
+    return PartitionSpec(*[AXIS if k == axis else None for k in range(ndim)] if axis is not None else [])
 
 
-def _axis(path: tuple, leaf: Any, n: int) -> int | None:
-    """The axis of a leaf that runs over ``n`` observations, or None: leading axes are starts."""
-    names, shape = _names(path), np.shape(leaf)
-    if PER_NETWORK & {*names}:
-        return None
-    if names[-1] == "weight":
-        return 0
-    if "rho" in names:  # one number, or a column over observations
-        return len(shape) - 2 if shape[-2:] == (n, 1) else None
-    return len(shape) - 2 if PER_OBSERVATION & {*names} else None
-
-
-def _spec(ndim: int, axis: int | None) -> list[str | None]:
-    return [AXIS if k == axis else None for k in range(ndim)] if axis is not None else []
-
-
-def _specs(tree: Any, n: int) -> Any:
+def _specs(tree: Any) -> Any:
     """How the leaves of a tree are cut."""
-    return tree_map_with_path(
-        lambda path, leaf: PartitionSpec(*_spec(np.ndim(leaf), _axis(path, leaf, n))), tree
-    )
+    return tree_map_with_path(lambda path, leaf: _spec(np.ndim(leaf), axis_of_rows(path, leaf)), tree)
