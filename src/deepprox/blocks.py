@@ -14,13 +14,37 @@ from deepprox.struct import static, struct
 
 @struct
 class Dense:
-    """``z = W [1; reads]``: the bias is column 0 of ``W``, a row is a unit."""
+    """``z = W [1; reads]``: the bias is column 0 of ``W``, a row is a unit.
+
+    Without a ``bias`` that column is zero, and no weights of the block.
+    """
 
     size: int = static()
     link: Link = Identity()
     penalty: Penalty = Zero()
     penalize_bias: bool = static(default=False)
     activity: Activity | None = None
+    bias: bool = static(default=True)
+
+    @property
+    def first(self) -> int:
+        """The first column that the penalty is for: 0 if it is for biases too."""
+        return int(not (self.bias and self.penalize_bias))
+
+    @property
+    def free_bias(self) -> bool:
+        """Whether a bias may be any number and costs nothing."""
+        return self.bias and not self.penalize_bias
+
+    @property
+    def rests(self) -> bool:
+        """Whether a unit without weights is charged nothing for what it does."""
+        charged = self.activity is not None and self.activity.on == "reads"
+        return not charged or not self.link.elementwise or float(self.link(jnp.zeros(()))) == 0
+
+    def own(self, W: np.ndarray) -> np.ndarray:
+        """The weights that there are."""
+        return W if self.bias else W[:, 1:]
 
     def acts(self, z: Array, reads: Array) -> Array:
         """What the activity is charged for.
@@ -39,7 +63,9 @@ class Dense:
     def init(self, rng: np.random.Generator, n_in: int) -> np.ndarray:
         """Glorot's uniform start, biases included, times the link's gain."""
         bound = self.link.gain * math.sqrt(6 / (n_in + self.size))
-        return rng.uniform(-bound, bound, (self.size, 1 + n_in))
+        W = rng.uniform(-bound, bound, (self.size, 1 + n_in))
+        W[:, 0] *= self.bias
+        return W
 
     def features(self, reads: Array) -> Array:
         """``F = [1, reads]``: ``z = F W'``."""
@@ -50,11 +76,11 @@ class Dense:
         return reads @ W[:, 1:].T + W[:, 0]
 
     def value(self, W: Array) -> Array:
-        """The penalty at ``W``, with or without its bias column."""
-        return self.penalty.value(W if self.penalize_bias else W[:, 1:])
+        """The penalty at ``W``, with or without its bias column; infinite with a bias that there is not."""
+        value = self.penalty.value(W[:, self.first :])
+        return value if self.bias else jnp.where((W[:, 0] == 0).all(), value, jnp.inf)
 
     def prox(self, V: Array, step: Number) -> Array:
         """The prox of that penalty; a free bias stays where it is."""
-        if self.penalize_bias:
-            return self.penalty.prox(V, step)
-        return jnp.concatenate([V[:, :1], self.penalty.prox(V[:, 1:], step)], axis=1)
+        left = V[:, : self.first] if self.bias else jnp.zeros_like(V[:, :1])
+        return jnp.concatenate([left, self.penalty.prox(V[:, self.first :], step)], axis=1)

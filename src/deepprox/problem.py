@@ -37,6 +37,10 @@ class Network:
         """The shapes of the weights: a row for every unit, columns for the bias and what is read."""
         return [(block.size, 1 + n) for block, n in zip(self.blocks, self.widths(n_in))]
 
+    def n_weights(self, W: Weights) -> int:
+        """How many weights there are: a bias that a block does not have is none."""
+        return sum(block.own(w).size for block, w in zip(self.blocks, W, strict=True))
+
     def leaky(self) -> "Network":
         """The same with leaky links: itself where they are."""
         *hidden, last = self.blocks

@@ -1,10 +1,10 @@
-"""The network that is left: its canonical form on the live inputs and units alone, the same function."""
+"""The network that is left: the same function on the live inputs and units alone, no unit a constant."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from deepprox.joining.live import canonical
+from deepprox.joining.live import absorbed
 from deepprox.links import Link
 from deepprox.problem import Network, Weights
 
@@ -23,7 +23,7 @@ class Pruned(NamedTuple):
 
 def prune(network: Network, W: Weights) -> Pruned:
     """The live part of a network, from the outputs back to the inputs."""
-    whole, _ = canonical(network, W)
+    whole = absorbed(network, W)
     rows = np.arange(network.blocks[-1].size)
     small: list[np.ndarray] = []
     places = [rows]

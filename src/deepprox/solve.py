@@ -77,7 +77,8 @@ class Solution(NamedTuple):
 
     ``certificate`` is the largest entry of the prox-gradient fixed-point residual, ``strict`` whether
     the Hessian on the live weights is positive definite (None where none was formed), ``n_held`` how
-    many pre-activations sit exactly at a kink of their link, ``starts`` the objective of every start,
+    many pre-activations sit at a kink of their link, with a slope between those of its sides,
+    ``held_within`` how far from it they are at most, ``starts`` the objective of every start,
     ``memory`` what was learnt of the curvature, or, without a join phase, the variables of the split phase,
     ``tangent`` how the weights move with the penalty.
     """
@@ -101,6 +102,7 @@ class Solution(NamedTuple):
     memory: Memory | State | None = None
     lasts: float | None = None
     tangent: Weights | None = None
+    held_within: float = 0.0
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -109,11 +111,12 @@ class Solution(NamedTuple):
 
 
 def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
-    """Random weights, with the output bias at the best constant prediction."""
+    """Random weights, with the output bias, if there is one, at the best constant prediction."""
     rng = np.random.default_rng(seed)
     starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]
-    for W in starts:
-        W[-1][:, 0] = problem.level
+    if problem.network.blocks[-1].bias:
+        for W in starts:
+            W[-1][:, 0] = problem.level
     return [tuple(w.astype(np.asarray(problem.y).dtype) for w in W) for W in starts]
 
 
@@ -121,6 +124,11 @@ def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
     """The weights, brought to where the penalty is finite: it may be a constraint."""
     V: Any = W
     return W if np.isfinite(block.value(V)) else np.asarray(block.prox(V, 1.0))
+
+
+def all_allowed(network: Network, W: Weights) -> Weights:
+    """The same of all blocks."""
+    return tuple(allowed(block, w) for block, w in zip(network.blocks, W, strict=True))
 
 
 def solve(
@@ -145,10 +153,8 @@ def solve(
     # from a solution on these data all is finite that any penalty with its kinks at zero allows
     known = options.warm and memory is not None and problem.network.smooth
     # where rows are many, a look at all of them costs more than one at every penalty
-    if not known and (
-        options.batch or not np.isfinite(look(problem, starts[0], no_slopes(problem), 1.0).objective)
-    ):
-        starts = [tuple(allowed(b, w) for b, w in zip(problem.network.blocks, W)) for W in starts]
+    if not known and (options.batch or not all(finite(problem, W) for W in starts)):
+        starts = [all_allowed(problem.network, W) for W in starts]
     if options.join:
         # many starts look for the way in single precision; the best of them goes it in full
         rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
@@ -178,6 +184,8 @@ def solve(
         straight = int(route.sum())
         budget = max(options.max_iter - diary.length(best), 0)
         chosen = in_dtype(starts[best], dtype)
+        if starts[best][0].dtype != dtype and not finite(problem, chosen):
+            chosen = all_allowed(problem.network, chosen)  # as where rows are drawn
         note = partial(diary.tell, lane=best)
         curvature = None if isinstance(memory, State) else memory
         found = join(
@@ -225,7 +233,13 @@ def solve(
         memory=found.memory,
         lasts=found.lasts,
         tangent=found.tangent,
+        held_within=found.held_within,
     )
+
+
+def finite(problem: Problem, W: Weights) -> bool:
+    """Whether the objective is."""
+    return bool(np.isfinite(look(problem, W, no_slopes(problem), 1.0).objective))
 
 
 def check_spread(problem: Problem, options: Options) -> None:
@@ -288,7 +302,8 @@ def draw(
         state = after
         diary.chunk("batch", info)
         stages.reached(tuple(state), k + 1)
-    return in_dtype(unstack(state.W, lanes), dtype)
+    # a bound is another number in another precision
+    return [all_allowed(problem.network, W) for W in in_dtype(unstack(state.W, lanes), dtype)]
 
 
 class After(NamedTuple):
@@ -363,7 +378,8 @@ def as_split(problem: Problem, after: After) -> tuple[Joined, np.ndarray, int]:
     W, at = tuple(np.asarray(w) for w in starts[best]), looks[best]
     numbers = float(at.objective), float(at.loss), float(at.certificate)
     own = jax.tree.map(lambda a: a[best], state) if len(starts) > 1 else state
-    return Joined(W, canonical(problem.network, W)[1], *numbers, 0, None, status, 0, own), objectives, best
+    live = canonical(problem.network, W)[1]
+    return Joined(W, live, *numbers, 0, 0.0, None, status, 0, own), objectives, best
 
 
 def in_dtype(tree: Any, dtype: Any) -> Any:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
-from sklearn.preprocessing import scale
+from sklearn.preprocessing import StandardScaler, scale
 
 from deepprox import DeepClassifier, DeepRegressor
 
@@ -73,6 +73,55 @@ def test_binary_lasso():
     np.testing.assert_allclose(ours.objective_, objective, rtol=1e-8)
     slope = ours.coefs_[0][:, 1] - ours.coefs_[0][:, 0]
     np.testing.assert_array_equal(slope != 0, theirs.coef_[0] != 0)
+
+
+THROUGH_ZERO = {"fit_intercept": False, "hidden_layer_sizes": (), "tol": 1e-9, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def uncentred(diabetes):
+    """Inputs with means, one of them always 1, and a response with one."""
+    X, y = diabetes
+    return np.column_stack([X + np.arange(10) / 5, np.ones(len(X))]), y
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.5])
+def test_lasso_without_intercept(uncentred, alpha):
+    X, y = uncentred
+    ours = DeepRegressor(alpha=alpha, standardize=False, **THROUGH_ZERO).fit(X, y)
+    theirs = Lasso(alpha, fit_intercept=False, tol=1e-14, max_iter=10**6).fit(X, y)
+    np.testing.assert_allclose(ours.coefs_[0][:, 0], theirs.coef_, atol=1e-7)
+    np.testing.assert_array_equal(ours.coefs_[0][:, 0] != 0, theirs.coef_ != 0)
+    np.testing.assert_allclose(ours.degrees_of_freedom().value, (theirs.coef_ != 0).sum(), rtol=1e-10)
+    assert ours.solution_.certificate <= 1e-9 and not ours.intercepts_[0].any()
+    np.testing.assert_array_equal(ours.predict(np.zeros((1, 11))), 0)
+
+
+def test_ridge_without_intercept_scaled_and_not_centred(uncentred):
+    X, y = uncentred
+    ours = DeepRegressor(penalty="l2", alpha=0.1, **THROUGH_ZERO).fit(X, y)
+    scaled = StandardScaler(with_mean=False).fit_transform(X)
+    theirs = Ridge(0.1 * len(X), fit_intercept=False, solver="cholesky").fit(scaled, y)
+    np.testing.assert_allclose(ours.coefs_standardized_[0][:, 0], theirs.coef_, atol=1e-7)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(scaled), atol=1e-7)
+    d = np.linalg.svd(scaled, compute_uv=False)
+    df = (d**2 / (d**2 + 0.1 * len(X))).sum()
+    np.testing.assert_allclose(ours.degrees_of_freedom().value, df, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("penalty", "alpha"), [("l1", 0.005), ("l2", 0.01)])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_logistic_regression_without_intercept(classes, penalty, alpha):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes] - 1, y[y < classes] if classes == 3 else y[y < 2] ^ (np.arange(100) % 9 == 0)
+    loss = "softmax" if classes == 3 else "logistic"
+    given = {"loss": loss, "penalty": penalty, "alpha": alpha, "standardize": False}
+    ours = DeepClassifier(**given, **THROUGH_ZERO).fit(X, y)
+    C, ratio = 1 / (len(X) * alpha), float(penalty == "l1")
+    solver = {"solver": "saga", "tol": 1e-12, "max_iter": 10**6, "random_state": 0}
+    theirs = LogisticRegression(l1_ratio=ratio, C=C, fit_intercept=False, **solver).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    assert ours.solution_.certificate <= 1e-9 and not ours.intercepts_[0].any()
 
 
 def _l1_logistic(C):

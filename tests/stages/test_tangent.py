@@ -6,9 +6,9 @@ import pytest
 from deepprox import links, losses, penalties
 from deepprox.joining.certificate import ravel
 from deepprox.joining.hessian import hessian
+from deepprox.joining.holding import Held
 from deepprox.joining.kinks import Slopes, no_slopes
 from deepprox.joining.point import leap, look
-from deepprox.joining.tangent import held_rows
 from deepprox.problem import Network
 from deepprox.solve import Options, solve
 from deepprox.struct import replace
@@ -64,7 +64,8 @@ def test_along_the_tangent_what_is_held_at_a_kink_stays_there():
         posed, found, _ = nearby(links.ReLU(), penalties.L1(0.01), **shape)
         z = np.asarray(look(posed, found.W, no_slopes(posed), 1.0).Z[0])
         held = (np.abs(z) < 1e-10) & found.live.reads[1]
-        J = held_rows(posed, found.W, Slopes((held,), (np.zeros(held.shape),)))
+        slopes = Slopes((held,), (np.zeros(held.shape),))
+        J = Held.of(posed, found.W, slopes).jacobian(posed, found.W, slopes)
         assert len(J) == held.sum()
         along = np.abs(J @ ravel(found.tangent))
         np.testing.assert_array_less(along, 1e-6 * np.linalg.norm(ravel(found.tangent)) + 1e-12)

@@ -58,7 +58,7 @@ def keep(
 
 def record_of(model: Any) -> dict[str, Any]:
     """A fitted network in numbers."""
-    found, n_weights = model.solution_, sum(w.size for w in model._W)
+    found, n_weights = model.solution_, model._network.n_weights(model._W)
     names = [str(name) for name, lives in zip(model.feature_names_in_, model.selected_features_) if lives]
     record = {
         "class": type(model).__name__,

@@ -76,6 +76,7 @@ training = _stack(
 solver = _stack(
     click.option("--penalty", default="l1", show_default=True, help="Penalty on the weights, by name."),
     click.option("--loss", help="Loss, by name; by default softmax or squared."),
+    click.option("--no-intercept", is_flag=True, help="Outputs without a bias."),
     click.option("--starts", default=1, show_default=True, help="Random starts; the best is kept."),
     click.option("--max-iter", default=2000, show_default=True, help="Most iterations of a fit."),
     click.option("--tol", default=1e-6, show_default=True, help="Certificate that counts as converged."),

@@ -111,6 +111,7 @@ def estimator(prepared: Prepared, options: dict[str, Any], alpha: float, verbose
         link=links,
         **given,
         **penalty(options["penalty"], alpha, prepared.columns.groups_, len(options["hidden"]) + 1),
+        fit_intercept=not options["no_intercept"],
         n_init=options["starts"],
         max_iter=options["max_iter"],
         tol=options["tol"],

@@ -95,6 +95,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         devices=None,
         checkpoint=None,
         resume=False,
+        fit_intercept=True,
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.link = link
@@ -118,6 +119,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         self.devices = devices
         self.checkpoint = checkpoint
         self.resume = resume
+        self.fit_intercept = fit_intercept
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -231,7 +233,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         if rho is None or all(r.ndim == 0 for r in rho):
             X, Y, weight = merge(X, Y, weight)
         weight = weight / allsum(weight.sum())
-        scale = scale_of(X, weight, self.standardize, allsum)
+        scale = scale_of(X, weight, self.standardize, allsum, network.blocks[0].bias)
         room = allsum.room(bucket(len(X)))
         rows = padded(scale.standardize(X), room), padded(Y, room)
         weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(dtype)

@@ -29,8 +29,11 @@ def stream_of(model: Any, network: Network) -> tuple[Moments, Past]:
     if network.shapes(model.n_features_in_) != [w.shape for w in model._W]:
         raise ValueError("The network has another shape than before: begin the stream with a new estimator.")
     if "_stream" not in vars(model):
-        past = jax.tree.map(np.asarray, jax.jit(moving.summed)(model._problem(), model._W))
-        return Moments.of(model._n, model._scale), past
+        scale, problem = model._scale, model._problem()
+        past = jax.tree.map(np.asarray, jax.jit(moving.summed)(problem, model._W))
+        # on a scale without a centre inputs have means
+        mean = 0.0 if network.blocks[0].bias else problem.weight @ problem.X
+        return Moments.of(model._n, scale, mean), past
     moments, past = (cls(*part) for cls, part in zip((Moments, Past), model._stream, strict=True))
     if jax.tree.map(np.shape, past) != jax.tree.map(np.shape, moving.nothing(model._W)):
         raise ValueError("The sums of this stream do not fit its weights: begin with a new estimator.")
@@ -53,7 +56,7 @@ def learn(
     began = time.perf_counter()
     before, moments = moments.weight, moments.added(problem.X, problem.weight)
     dtype, total = problem.X.dtype, float(problem.weight.sum())
-    scale = moments.scale(model.standardize, dtype)
+    scale = moments.scale(model.standardize, dtype, problem.network.blocks[0].bias)
     problem = batch(problem, scale)
     if past is None:
         start = model._starts(problem, scale)[0][0]

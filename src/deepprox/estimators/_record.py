@@ -16,7 +16,9 @@ class FitRecord:
     ``certificate`` is the largest entry of the prox-gradient fixed-point residual: zero at a stationary
     point. ``primal`` and ``dual`` are the residuals of the split phase, zero once it was joined.
     ``strict`` says whether the Hessian on the live weights is positive definite, None where none was
-    formed. ``starts`` holds the objective of every start.
+    formed. ``starts`` holds the objective of every start. ``n_held`` pre-activations count as exactly at a
+    kink of their link, where the certificate takes a slope between those of the two sides; ``held_within``
+    is how far from it they are at most: rounding, as a rule.
     """
 
     objective: float
@@ -33,6 +35,7 @@ class FitRecord:
     strict: bool | None
     starts: tuple[float, ...]
     seconds: dict[str, float]
+    held_within: float = 0.0
 
     @classmethod
     def of(cls, solution: Solution) -> "FitRecord":

@@ -123,23 +123,36 @@ PENALTIES: Mapping[str, Callable[[float], Penalty]] = {
 
 
 def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.dtype) -> Network:
-    """Blocks from sizes, links, penalties with their strength, activities, and ``penalize_bias``."""
+    """Blocks from sizes, links, penalties with their strength, activities, and which biases there are."""
     sizes = (*resolve_sizes(params["hidden_layer_sizes"]), n_out)
     hidden = resolve_links(params["link"], len(sizes) - 1)
     penalties = resolve_penalties(params["penalty"], params["alpha"], len(sizes))
-    blocks, width = [], n_in
+    blocks: list[Dense] = []
+    width = n_in
     activities = (*resolve_activities(params["activity"], len(sizes) - 1), None)
     for size, link, penalty, activity in zip(sizes, (*hidden, links.Identity()), penalties, activities):
         link, penalty = as_arrays(link, dtype), as_arrays(penalty, dtype)
-        weights = jax.ShapeDtypeStruct((size, width + bool(params["penalize_bias"])), dtype)
+        bias = resolve_intercept(params) or len(blocks) < len(sizes) - 1
+        block = Dense(size, link, penalty, bool(params["penalize_bias"]), None, bias)
+        weights = jax.ShapeDtypeStruct((size, 1 + width - block.first), dtype)
         rehearse(penalty, "value", penalty.value, weights, ())
         prox = lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype))  # noqa: E731
         rehearse(penalty, "prox", prox, weights, weights.shape)
         width = link.width(size)
         rehearse(link, "call", link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
         activity = None if activity is None else as_arrays(activity, dtype)
-        blocks.append(Dense(size, link, penalty, bool(params["penalize_bias"]), activity))
+        blocks.append(replace(block, activity=activity))
     return Network(tuple(blocks))
+
+
+def resolve_intercept(params: Mapping[str, Any]) -> bool:
+    """Whether the outputs have a bias."""
+    return bool(params["fit_intercept"])
+
+
+def resolve_centre(params: Mapping[str, Any]) -> bool:
+    """Whether the first block has a bias, which makes up for inputs of mean 0."""
+    return resolve_intercept(params) or bool(resolve_sizes(params["hidden_layer_sizes"]))
 
 
 def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:

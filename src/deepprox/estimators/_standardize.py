@@ -48,22 +48,29 @@ def largest_of(X: np.ndarray) -> np.ndarray:
     return np.maximum(X.max(0, initial=0.0), -X.min(0, initial=0.0))
 
 
-def spread_of(
-    mean: np.ndarray, variance: np.ndarray, unit: np.ndarray, rounding: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviations, 1 for an input that never varies, and which these are; all but ``unit`` in units.
+def of_moments(
+    mean: np.ndarray, variance: np.ndarray, unit: np.ndarray, rounding: float, centre: bool
+) -> Scale:
+    """The scale of inputs with these means and variances in units ``unit``.
 
-    Below the rounding error of the variance an input is constant, as scikit-learn's scaler has it.
+    Below the rounding error of the variance an input is constant, as scikit-learn's scaler has it. Its spread
+    is 1. Without a ``centre`` inputs keep their means, and one that is always 1 is the user's intercept.
     """
     spread = np.sqrt(variance) * unit
     constant = (variance <= rounding * variance + (rounding * mean) ** 2) | (spread == 0)
-    return np.where(constant, 1.0, spread), constant
+    spread = np.where(constant, 1.0, spread)
+    if centre:
+        return Scale(mean * unit, spread, constant)
+    return Scale(np.zeros_like(mean), spread, constant & (mean == 0))
 
 
-def scale_of(X: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Spread = same) -> Scale:
+def scale_of(
+    X: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Spread = same, centre: bool = True
+) -> Scale:
     """Weighted means and standard deviations; weights sum to one, a constant input has spread 1.
 
     Squares of large numbers overflow, of small ones underflow: every input is taken in units of its largest.
+    Without a bias that makes up for it there is no ``centre``.
     """
     if not standardize:
         n_in = X.shape[1]
@@ -73,8 +80,7 @@ def scale_of(X: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Sprea
     mean = allsum(weight @ scaled)
     scaled -= mean
     variance = allsum(weight @ np.square(scaled, out=scaled))
-    spread, constant = spread_of(mean, variance, unit, allsum(len(X)) * np.finfo(X.dtype).eps)
-    return Scale(mean * unit, spread, constant)
+    return of_moments(mean, variance, unit, allsum(len(X)) * np.finfo(X.dtype).eps, centre)
 
 
 class Moments(NamedTuple):
@@ -95,11 +101,12 @@ class Moments(NamedTuple):
         return cls(0, 0.0, np.zeros(width), np.zeros(width), power_of_two(np.zeros(width)))
 
     @classmethod
-    def of(cls, n: int, scale: Scale) -> "Moments":
-        """Those of ``n`` rows of weight 1 on a scale."""
-        unit = power_of_two(np.maximum(np.abs(scale.mean), scale.spread))
+    def of(cls, n: int, scale: Scale, mean: Any = 0.0) -> "Moments":
+        """Those of ``n`` rows of weight 1 with this mean on a scale."""
+        mean = scale.mean + scale.spread * mean
+        unit = power_of_two(np.maximum(np.abs(mean), scale.spread))
         squares = np.where(scale.constant, 0.0, n * (scale.spread / unit) ** 2)
-        return cls(n, float(n), scale.mean, squares, unit)
+        return cls(n, float(n), mean, squares, unit)
 
     def added(self, X: np.ndarray, weight: np.ndarray) -> "Moments":
         """Those with more rows."""
@@ -115,11 +122,10 @@ class Moments(NamedTuple):
         squares = squares + weight @ np.square(scaled, out=scaled) + apart**2 * self.weight * total / both
         return Moments(self.n + len(X), both, (before + apart * total / both) * unit, squares, unit)
 
-    def scale(self, standardize: bool, dtype: Any) -> Scale:
-        """The scale on which inputs have mean 0 and variance 1; constant ones keep theirs."""
+    def scale(self, standardize: bool, dtype: Any, centre: bool = True) -> Scale:
+        """The scale with variances of 1 and, with a ``centre``, means of 0; constant inputs keep theirs."""
         width = len(self.mean)
         if not standardize:
             return Scale(np.zeros(width), np.ones(width), np.zeros(width, bool))
         mean, variance = self.mean / self.unit, self.squares / self.weight
-        spread, constant = spread_of(mean, variance, self.unit, self.n * np.finfo(dtype).eps)
-        return Scale(self.mean, spread, constant)
+        return of_moments(mean, variance, self.unit, self.n * np.finfo(dtype).eps, centre)

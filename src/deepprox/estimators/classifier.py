@@ -103,6 +103,9 @@ class DeepClassifier(ClassifierMixin, DeepBase):
     resume : bool, default=False
         Whether a fit goes on from ``checkpoint``, to the same answer. Without a file there it begins anew;
         one of other data or other settings is refused.
+    fit_intercept : bool, default=True
+        Whether the outputs have a bias. Without one it is exactly zero. Without hidden layers either, inputs
+        are then scaled and not centred, so that the outputs at inputs of zero are zero.
 
     Attributes
     ----------
@@ -169,6 +172,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         devices=None,
         checkpoint=None,
         resume=False,
+        fit_intercept=True,
     ):
         super().__init__(
             hidden_layer_sizes=hidden_layer_sizes,
@@ -193,6 +197,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
             devices=devices,
             checkpoint=checkpoint,
             resume=resume,
+            fit_intercept=fit_intercept,
         )
 
     def _encode(self, y, weight):

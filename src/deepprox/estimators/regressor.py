@@ -93,6 +93,9 @@ class DeepRegressor(RegressorMixin, DeepBase):
     resume : bool, default=False
         Whether a fit goes on from ``checkpoint``, to the same answer. Without a file there it begins anew;
         one of other data or other settings is refused.
+    fit_intercept : bool, default=True
+        Whether the outputs have a bias. Without one it is exactly zero. Without hidden layers either, inputs
+        are then scaled and not centred, so that the outputs at inputs of zero are zero.
 
     Attributes
     ----------
@@ -157,6 +160,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         devices=None,
         checkpoint=None,
         resume=False,
+        fit_intercept=True,
     ):
         super().__init__(
             hidden_layer_sizes=hidden_layer_sizes,
@@ -181,6 +185,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
             devices=devices,
             checkpoint=checkpoint,
             resume=resume,
+            fit_intercept=fit_intercept,
         )
 
     def __sklearn_tags__(self):

@@ -14,7 +14,8 @@ from jax import Array
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
-from deepprox.joining.kinks import SITS, Slopes, no_slopes
+from deepprox.joining.holding import put_on_kinks
+from deepprox.joining.kinks import SITS, Slopes, any_held, no_slopes
 from deepprox.joining.model import Model, Survey, cholesky, model_at, no_kinks, survey
 from deepprox.joining.point import Point, certify, leap, look
 from deepprox.joining.tangent import tangent
@@ -138,6 +139,9 @@ def finish(
     # where the steps found their way out of a flat saddle, they are to go on
     back = nearest[0] <= tol < end[0] and nearest[-1] <= end[-1] + 1e-9 * abs(end[-1])
     certificate, W, slopes, n_held, _ = nearest if back else end
+    if steps and problem.allsum(int(any_held(slopes))):
+        W, slopes, certificate, let_go = put_on_kinks(problem, W, slopes, H, free, step, tol)
+        n_held -= let_go
     # an activity is here with its majoriser, which says nothing about a minimum
     strict = None if charged or on_live is None else not on_live[2] and bends_up(on_live[0].at(on_live[1]))
     moves = None if toward is None or not steps else tangent(problem, W, slopes, H, free, step, toward)

@@ -98,7 +98,7 @@ def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray, grad
     (:func:`deepprox.joining.point.leap`): without what the gradient in such a bias says of products of two
     weights, since there the bias makes up for their mean.
     """
-    levels = problem.allsum.in_memory and not problem.network.blocks[-1].penalize_bias
+    levels = problem.allsum.in_memory and problem.network.blocks[-1].free_bias
     pull = unravel(gradient, W)[-1][:, 0] if gradient is not None and levels else None
     return Hessian(loss_hessian(problem, W, slopes, live, pull), penalty_hessian(problem.network, W, live))
 

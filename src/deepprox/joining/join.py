@@ -11,6 +11,7 @@ from deepprox.diary import Stages
 from deepprox.joining import one_block, quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.finish import finish
+from deepprox.joining.holding import held_within
 from deepprox.joining.kinks import Slopes, any_held, no_slopes
 from deepprox.joining.live import Live, canonical, live_part, shrinks, whole
 from deepprox.joining.point import Point, certify, look
@@ -40,6 +41,7 @@ class Joined(NamedTuple):
     loss: float
     certificate: float
     n_held: int
+    held_within: float
     strict: bool | None
     status: str
     n_iter: int
@@ -141,7 +143,8 @@ def join(
         status = verdict(point, tol, n_iter, max_iter, idle)
         if status:
             numbers = float(point.objective), float(point.loss), float(point.certificate)
-            return Joined(W, live, *numbers, n_held, strict, status, n_iter, memory, lasts, moves)
+            within = held_within(problem, W, whole_slopes, point)
+            return Joined(W, live, *numbers, n_held, within, strict, status, n_iter, memory, lasts, moves)
         on_part = look(part.problem, small, slopes, step)
         # certified on its part and not on the whole: something outside wants to come alive
         wakes = float(on_part.certificate) <= tol

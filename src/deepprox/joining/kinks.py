@@ -236,13 +236,13 @@ def redundant_biases(problem: Problem, W: Weights, own: tuple, slopes: Slopes) -
     masks = [np.zeros(np.shape(w), bool) for w in W]
     counts = np.asarray(problem.weight) > 0
     for l, (block, after) in enumerate(pairwise(problem.network.blocks)):
-        free = not (block.penalize_bias or after.penalize_bias or block.activity)
+        free = block.free_bias and after.free_bias and not block.activity
         if free and block.link.kinks and block.link.elementwise and problem.allsum.in_memory:
             slope = np.where(slopes.held[l], slopes.slope[l], np.asarray(own[l]))[counts]
             ends = slope.min(0, initial=np.inf), -slope.max(0, initial=-np.inf)
             lowest, highest = problem.allsum.gather(np.stack(ends)).min(0)
             masks[l][:, 0] = lowest == -highest
-    if problem.loss.differences and not problem.network.blocks[-1].penalize_bias:
+    if problem.loss.differences and problem.network.blocks[-1].free_bias:
         masks[-1][0, 0] = True
     return np.concatenate([mask.ravel() for mask in masks])
 

@@ -1,7 +1,8 @@
 """The canonical form of a sparse network, and the small network that it is.
 
-A unit without a live input is a constant: it is absorbed in the next bias. A unit without a live
-output, or an input without a live unit, does nothing: it is removed. The function stays the same.
+A unit without a live input is a constant: it is absorbed in the next bias, if that may move and costs no
+more. A unit without a live output, or an input without a live unit, does nothing: it is removed. The function
+stays the same.
 """
 
 import math
@@ -12,7 +13,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from deepprox import traces
 from deepprox.blocks import Dense
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
@@ -20,6 +23,7 @@ from deepprox.struct import replace
 SMALL = 1000  # weights of a problem that is taken whole: up to there compiling a smaller one costs more
 # weights times observations times steps that take as long as compiling another program
 CPU, GPU = 2e10, 2e13
+Kept = tuple[np.ndarray, ...]  # of every hidden block: mask of the units that stay as they are
 LADDER = tuple(sorted(b * 2**k for k in range(20) for b in (4, 6)))  # widths that get compiled
 
 
@@ -40,8 +44,11 @@ class Live(NamedTuple):
         return units[:, None] & np.concatenate([[True], self.reads[l]])[None, :]
 
 
-def canonical(network: Network, W: Weights) -> tuple[tuple[np.ndarray, ...], Live]:
-    """Weights of the canonical form, in the same shapes, and what is live in it."""
+def absorbed(network: Network, W: Weights, kept: Kept | None = None) -> tuple[np.ndarray, ...]:
+    """The same function in the same shapes: constant units are in the next biases, dead ones at zero.
+
+    Units that are ``kept``, a mask for every hidden block, stay as they are.
+    """
     out = [np.array(w) for w in W]
     changed = True
     while changed:
@@ -51,18 +58,68 @@ def canonical(network: Network, W: Weights) -> tuple[tuple[np.ndarray, ...], Liv
                 continue  # what is read is not one unit's
             here, after = out[l], out[l + 1]
             feeds = (after[:, 1:] != 0).any(0)
-            constant = feeds & ~(here[:, 1:] != 0).any(1)
+            goes = np.ones(len(here), bool) if kept is None else ~kept[l]
+            constant = goes & feeds & ~(here[:, 1:] != 0).any(1)
             if constant.any():
                 level = np.asarray(block.link(jnp.asarray(here[:, 0])))
                 after[:, 0] += after[:, 1:][:, constant] @ level[constant]
                 after[:, 1:][:, constant] = 0
                 feeds &= ~constant
-            if here[~feeds].any():
-                here[~feeds] = 0
+            dead = goes & ~feeds
+            if here[dead].any():
+                here[dead] = 0
                 changed = True
             changed |= bool(constant.any())
+    return tuple(out)
+
+
+def canonical(network: Network, W: Weights) -> tuple[tuple[np.ndarray, ...], Live]:
+    """Weights of the canonical form, in the same shapes, and what is live in it.
+
+    It costs no more than ``W``: a unit stays whose constant no bias may take over, or whose absence would be
+    charged for. Such a unit is live although it does not vary.
+    """
+    kept = tuple(np.full(block.size, not block.rests) for block in network.blocks[:-1])
+    out = absorbed(network, W, kept)
+    if _dearer(network, W, out):
+        out = _one_by_one(network, W, out, kept)
     reads = [(out[0][:, 1:] != 0).any(0), *((w[:, 1:] != 0).any(0) for w in out[1:])]
-    return tuple(out), Live(tuple(reads))
+    return out, Live(tuple(reads))
+
+
+def _one_by_one(network: Network, W: Weights, all_gone: Weights, kept: Kept) -> tuple[np.ndarray, ...]:
+    """``W`` without those units that may leave, of the units that would have to for ``all_gone``.
+
+    One that may not now may yet when another has left.
+    """
+    out, kept = tuple(map(np.array, W)), tuple(mask.copy() for mask in kept)
+    stay = [(np.asarray(w) != v).any(1) & ~mask for w, v, mask in zip(W, all_gone, kept)]
+    for mask, units in zip(kept, stay):
+        mask |= units
+    left = True
+    while left:
+        left = False
+        for mask, units in zip(kept, stay):
+            for unit in np.flatnonzero(mask & units):
+                mask[unit] = False
+                trial = absorbed(network, W, kept)
+                mask[unit] = _dearer(network, out, trial)
+                if not mask[unit]:
+                    out, left = trial, True
+    return out
+
+
+@traces.jit
+def _penalties(network: Network, W: Weights, V: Weights) -> tuple[Array, Array]:
+    return network.penalty(W), network.penalty(V)
+
+
+def _dearer(network: Network, W: Weights, V: Weights) -> bool:
+    """Whether the penalty is higher at ``V`` than at ``W``, by more than rounding."""
+    if all((np.asarray(w) == v).all() for w, v in zip(W, V)):
+        return False
+    before, after = _penalties(network, W, V)
+    return not float(after) <= float(before) * (1 + 8 * float(np.finfo(before.dtype).eps))
 
 
 class Part(NamedTuple):
@@ -188,7 +245,7 @@ def _alone(problem: Problem) -> bool:
 def _can_shrink(block: Dense) -> bool:
     """Whether a block is the same with fewer units: not if units are grouped, or weights told apart."""
     told_apart = any(np.ndim(leaf) for leaf in jax.tree.leaves(block.penalty))
-    return block.link.elementwise and block.penalty.any_shape and not told_apart
+    return block.link.elementwise and block.rests and block.penalty.any_shape and not told_apart
 
 
 def n_weights(sizes: Iterable[int]) -> int:

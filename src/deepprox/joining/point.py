@@ -85,7 +85,7 @@ def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
     told = there
     for block, w, v in zip(problem.network.blocks[1:], W[1:], V[1:]):
         wanted, found = block.linear(v, reads) + (told - reads) @ w[:, 1:].T, block.linear(v, there)
-        if not block.penalize_bias:
+        if block.free_bias:
             off = problem.allsum(problem.weight @ (wanted - found))
             v, found = v.at[:, 0].add(off), found + off
         reads, told, there = (block.link(z) for z in (block.linear(w, reads), wanted, found))
@@ -106,8 +106,7 @@ def leap(problem: Problem, W: Weights, V: Weights, slopes: Slopes, step: float) 
     nearly everywhere may have almost any bias, if the next block's biases follow. What follows is a product
     of two weights: to first order a step would leave that valley, which bends.
     """
-    free = [not block.penalize_bias for block in problem.network.blocks[1:]]
-    if not any(free) or not problem.allsum.in_memory:
+    if not any(block.free_bias for block in problem.network.blocks[1:]) or not problem.allsum.in_memory:
         return V, look(problem, V, slopes, step)
     V, point = _leap(problem, W, V, slopes, np.asarray(step, W[0].dtype))
     return tuple(map(np.asarray, V)), _here(problem, point)

@@ -11,15 +11,12 @@ import numpy as np
 from jax import Array
 
 from deepprox import traces
-from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import flatten, ravel, unravel
 from deepprox.joining.hessian import Hessian
-from deepprox.joining.kinks import SITS, Slopes
-from deepprox.joining.model import cholesky, solve_lower
+from deepprox.joining.holding import Held, Metric
+from deepprox.joining.kinks import Slopes
+from deepprox.joining.model import solve_lower
 from deepprox.problem import Network, Problem, Weights
-
-DAMPING = 1e-7  # share of the largest curvature: where less bends a path is no guide to the next solution
-FLAT = 1e-8  # directions of held pre-activations that are taken as one, as a share of the longest
 
 
 @traces.jit
@@ -40,35 +37,13 @@ def tangent(
     ``H`` are second derivatives in the weights ``free``, of which those at zero stay there. None where the
     objective bends down.
     """
-    w = ravel(W)
-    live = w[free] != 0
-    places, J = free[live], held_rows(problem, W, slopes)
-    if J is None or not live.any():
+    J = Held.of(problem, W, slopes).jacobian(problem, W, slopes)
+    metric = None if J is None else Metric.of(W, J, H, free, step)
+    if metric is None:
         return None
-    J = J[:, places]
-    reach = (J**2).sum(1)
-    J, reach = J[reach > SITS], reach[reach > SITS]
-    # what is held cannot move: squares of how far it would make the model convex and change nothing else
-    bends = H.at(live).full + (J.T / (step * reach)) @ J
-    lower = cholesky(bends + DAMPING / step * np.eye(places.size))
-    if lower is None:
-        return None
-    U, sizes, _ = np.linalg.svd(solve_lower(lower, J.T), full_matrices=False)
-    Q = U[:, sizes > FLAT * sizes.max(initial=0.0)]
+    places, lower, Q = metric.places, metric.lower, metric.U
     pull = solve_lower(lower, np.asarray(_drift(problem.network, toward, W), float)[places])
+    w = ravel(W)
     out = np.zeros(w.size)
     out[places] = -solve_lower(lower, pull - Q @ (Q.T @ pull), trans=1)
     return unravel(out.astype(w.dtype), W)
-
-
-def held_rows(problem: Problem, W: Weights, slopes: Slopes) -> np.ndarray | None:
-    """The derivatives of all pre-activations held at a kink, one row each; None where they are too many."""
-    rows, units, first = [np.zeros(0, int)], [np.zeros(0, int)], 0
-    for w, mask in zip(W, slopes.held, strict=False):
-        row, unit = np.nonzero(np.asarray(mask) & np.asarray(w).any(1))
-        rows, units, first = [*rows, row], [*units, first + unit], first + len(w)
-    row, unit = np.concatenate(rows), np.concatenate(units)
-    if row.size > kinks_.N_CANDIDATES:
-        return None
-    held = kinks_.none()._replace(offset=np.zeros(row.size), row=row, unit=unit)
-    return kinks_.jacobian(problem, W, slopes, held)

@@ -66,14 +66,14 @@ class Alternating:
         self, target: Target, starts: np.ndarray, covariance: np.ndarray, seed: int, thin: int | None = None
     ) -> None:
         n_last = target.shapes[-1][0] * target.shapes[-1][1]
-        first = len(target.at) - n_last  # the weights of the last block begin here
         self.places = np.asarray(target.places)
-        hidden = self.places < first
+        hidden = self.places < len(target.at) - n_last  # the weights of the last block begin there
         self.whole = np.tile(np.asarray(target.at), (len(starts), 1))
         self.whole[:, self.places] = starts
-        self.first, self.thin = first, thin or THIN_DEEP
+        self.last, self.thin = self.places[~hidden], thin or THIN_DEEP
         self.hidden = replace(target, places=self.places[hidden])
-        self.gibbs = PolyaGamma(target, self.whole[:, first:], seed)
+        self.block = target.problem.network.blocks[-1]
+        self.gibbs = PolyaGamma(target, self.whole[:, self.last], seed)
         self.counts = np.asarray(target.problem.weight) > 0
         self.tuning = Tuning(covariance[hidden])
         self.key = jax.random.key(seed)
@@ -109,7 +109,7 @@ class Alternating:
         )
         self.whole = np.array(whole)
         for chain, reads in enumerate(np.asarray(F)):
-            self.gibbs.F = reads[self.counts]
-            last = self.whole[chain, self.first :].reshape(self.gibbs.rate.shape)
-            self.whole[chain, self.first :] = self.gibbs.sweep(last, self.gibbs.rngs[chain]).ravel()
+            self.gibbs.F = self.block.own(reads[self.counts])
+            last = self.whole[chain, self.last].reshape(self.gibbs.rate.shape)
+            self.whole[chain, self.last] = self.gibbs.sweep(last, self.gibbs.rngs[chain]).ravel()
         return np.asarray(acceptance)

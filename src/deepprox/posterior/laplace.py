@@ -237,7 +237,7 @@ def _log_constants(target: Target, W: Weights) -> float | str:
     begin = 0
     for block, w in zip(network.blocks, W):
         here = varies[begin : begin + w.size].reshape(w.shape)
-        penalised = here if block.penalize_bias else here[:, 1:]
+        penalised = here[:, block.first :]
         begin += w.size
         if penalised.any():
             constants = log_prior_constant(block, float(target.scale))

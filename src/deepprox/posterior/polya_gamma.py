@@ -55,7 +55,7 @@ def need(target: Target) -> Any:
 
 def rates(block: Dense, shape: tuple[int, int], scale: float) -> tuple[np.ndarray, np.ndarray]:
     """The prior ``exp(-rate |w| - precision w^2 / 2)`` of every weight; 0 and 0 for a free bias."""
-    penalty, free = block.penalty, int(not block.penalize_bias)
+    penalty, free = block.penalty, int(block.free_bias)
     rate, precision = np.zeros(shape), np.zeros(shape)
     if not isinstance(penalty, L1 | L2 | ElasticNet):
         return rate, precision
@@ -71,15 +71,16 @@ class PolyaGamma:
     def __init__(self, target: Target, starts: np.ndarray, seed: int) -> None:
         self._draw_omega = need(target)
         problem, shape = target.problem, target.shapes[-1]
+        block = problem.network.blocks[-1]
         counts = np.asarray(problem.weight) > 0
         self.count = float(target.scale) * np.asarray(problem.weight)[counts]
         X = np.asarray(problem.X)[counts]
-        self.F = np.column_stack([np.ones(len(X)), X])
+        self.F = block.own(np.column_stack([np.ones(len(X)), X]))
         self.y = np.asarray(problem.y)[counts]
         self.simplex = problem.loss.simplex
-        self.rate, self.precision = rates(problem.network.blocks[-1], shape, float(target.scale))
-        self.anchor = np.asarray(target.anchor)[-shape[0] * shape[1] :].reshape(shape)
-        self.W = np.asarray(starts).reshape(len(starts), *shape)
+        self.anchor = block.own(np.asarray(target.anchor)[-shape[0] * shape[1] :].reshape(shape))
+        self.rate, self.precision = rates(block, self.anchor.shape, float(target.scale))
+        self.W = np.asarray(starts).reshape(len(starts), *self.anchor.shape)
         self.rngs = np.random.default_rng(seed).spawn(len(starts))
 
     def warm_up(self, done: int, total: int) -> None:

@@ -161,7 +161,7 @@ def _ridge(problem: Problem, shapes: tuple[tuple[int, int], ...], bias_scale: fl
     """The precision of the prior that free hidden biases get; 0 for all other weights."""
     parts = [np.zeros(shape) for shape in shapes]
     for block, part in zip(problem.network.blocks[:-1], parts):
-        if not block.penalize_bias:
+        if block.free_bias:
             part[:, 0] = bias_scale**-2
     return ravel(tuple(parts))
 
@@ -169,6 +169,6 @@ def _ridge(problem: Problem, shapes: tuple[tuple[int, int], ...], bias_scale: fl
 def _anchor(problem: Problem, shapes: tuple[tuple[int, int], ...]) -> np.ndarray:
     """The mean of free softmax biases, as a vector that is multiplied with the weights; else 0."""
     parts = [np.zeros(shape) for shape in shapes]
-    if problem.loss.simplex and not problem.network.blocks[-1].penalize_bias:
+    if problem.loss.simplex and problem.network.blocks[-1].free_bias:
         parts[-1][:, 0] = 1 / len(parts[-1])
     return ravel(tuple(parts))

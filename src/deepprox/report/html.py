@@ -78,7 +78,7 @@ class _Judged:
 
 
 def _cards(model: Any, judged: _Judged) -> list[Card]:
-    found, n_weights = model.solution_, sum(w.size for w in model._W)
+    found, n_weights = model.solution_, model._network.n_weights(model._W)
     done = found.status in ("converged", "settled")
     return [
         judged.card,

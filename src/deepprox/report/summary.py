@@ -33,7 +33,7 @@ def name_of(word: Any) -> str:
 def _fit_rows(model: Any) -> list[tuple[str, str]]:
     found = model.solution_
     penalties = dict.fromkeys(name_of(block.penalty) for block in model._network.blocks)
-    n_weights = sum(w.size for w in model._W)
+    n_weights = model._network.n_weights(model._W)
     rows = [
         ("observations", f"{model._n}"),
         ("loss", f"{name_of(model._loss)}, mean {found.loss:.6g}"),
@@ -71,7 +71,9 @@ def _statistics_rows(model: Any) -> list[tuple[str, str]]:
 
 
 def _bias_note(model: Any) -> str:
-    return "" if model._network.blocks[0].penalize_bias else ", biases free"
+    blocks = model._network.blocks
+    free = ", biases free" if any(block.free_bias for block in blocks) else ""
+    return free if blocks[-1].bias else free + ", outputs without a bias"
 
 
 def _block_table(model: Any) -> Table:
@@ -79,10 +81,10 @@ def _block_table(model: Any) -> Table:
     sizes = (model.n_features_in_, *(block.size for block in model._network.blocks))
     rows = []
     for l, (block, w) in enumerate(zip(model._network.blocks, model._W)):
-        count = np.count_nonzero(w)
+        count = f"{np.count_nonzero(w)} of {block.own(w).size}"
         reads, units = (f"{widths[k]} of {sizes[k]}" for k in (l, l + 1))
         link = name_of(block.link) if l < len(model._W) - 1 else name_of(model._loss)
-        rows.append((str(l + 1), reads, units, link, name_of(block.penalty), f"{count} of {w.size}"))
+        rows.append((str(l + 1), reads, units, link, name_of(block.penalty), count))
     header = ("block", "live inputs", "live units", "link", "penalty", "non-zeros")
     return Table(rows, header, numeric=(1, 2, 5))
 

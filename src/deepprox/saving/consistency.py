@@ -99,6 +99,7 @@ def _check_network(facts: _Facts) -> None:
             and isinstance(block.link, Link)
             and isinstance(block.penalty, Penalty)
             and isinstance(block.activity, Activity | None)
+            and type(block.bias) is bool
         )
         _need(right, "a block of the network has strange parts")
     _need(isinstance(facts["_loss"], Loss), "the loss is not one")
@@ -111,6 +112,8 @@ def _check_weights(facts: _Facts) -> None:
     _need(_shaped(W, shapes, "f"), f"the weights do not have the shapes {shapes} of the network")
     _need(len({w.dtype for w in W}) == 1, "the weights are not of one precision")
     _need(all(np.isfinite(w).all() for w in W), "some weights are not finite")
+    there = all(block.bias or not w[:, 0].any() for block, w in zip(network.blocks, W))
+    _need(there, "a block without a bias has one")
     for name in ("coefs_", "coefs_standardized_"):
         coefs = [(n_read - 1, n_out) for n_out, n_read in shapes]
         _need(_shaped(facts[name], coefs, "f"), f"{name} does not have the shapes of the network")

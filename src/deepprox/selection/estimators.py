@@ -77,6 +77,7 @@ class DeepClassifierCV(ByFolds, DeepClassifier):
         dtype="float64",
         verbose=0,
         devices=None,
+        fit_intercept=True,
     ):
         _store(self, locals())
 
@@ -137,6 +138,7 @@ class DeepClassifierIC(ByCriterion, DeepClassifier):
         dtype="float64",
         verbose=0,
         devices=None,
+        fit_intercept=True,
     ):
         _store(self, locals())
 
@@ -206,6 +208,7 @@ class DeepRegressorCV(ByFolds, DeepRegressor):
         dtype="float64",
         verbose=0,
         devices=None,
+        fit_intercept=True,
     ):
         _store(self, locals())
 
@@ -266,5 +269,6 @@ class DeepRegressorIC(ByCriterion, DeepRegressor):
         dtype="float64",
         verbose=0,
         devices=None,
+        fit_intercept=True,
     ):
         _store(self, locals())

@@ -20,7 +20,7 @@ from deepprox.joining.point import Point, look
 from deepprox.problem import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
-from deepprox.solve import Solution, initial
+from deepprox.solve import Solution, all_allowed, initial
 from deepprox.struct import replace
 
 DRIFT = 1.0001  # times as strong, the penalty whose solution tells a tangent
@@ -131,9 +131,12 @@ class Walk:
 
         A network may empty sooner or later than a lasso: a walk goes on until it does.
         """
-        problem = self.base.problem
+        problem, blocks = self.base.problem, self.base.problem.network.blocks
         X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
-        covariance = np.abs(((X - weight @ X) * weight[:, None]).T @ (y - weight @ y)).max()
+        # what an empty network predicts, and what a bias leaves of the inputs
+        mean = weight @ y if blocks[-1].bias else np.asarray(problem.loss.mean(np.zeros_like(y[:1])), float)
+        X = X - weight @ X if blocks[0].bias else X
+        covariance = np.abs((X * weight[:, None]).T @ (y - mean)).max()
         # a little more: whether the last weight is zero is not for rounding to say
         end = covariance * (1 + 100 * np.finfo(self.dtype).eps) if covariance > 0 else 1.0
         return np.geomspace(eps * end, end, count)
@@ -142,7 +145,7 @@ class Walk:
         """Whether nothing is left, or, where no weight is ever zero, next to nothing."""
         if not found.live.inputs.any():
             return True
-        if sum(found.n_nonzero) < sum(w.size for w in found.W):
+        if sum(found.n_nonzero) < self.base.problem.network.n_weights(found.W):
             return False
         explained = self.null_loss - np.array([found.loss, dense.loss])
         return bool(explained[0] <= 0.01 * explained[1])
@@ -154,6 +157,7 @@ class Walk:
         with precision(self.dtype):
             W = tuple(np.zeros_like(w) for w in initial(problem, 0)[0])
             W[-1][:, 0] = problem.level
+            W = all_allowed(problem.network, W)
             return float(look(problem, W, no_slopes(problem), 1.0).loss)
 
 

@@ -96,7 +96,8 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
         labels = Labels() if is_classifier(model) else None
         batch = rows_of(n_in, widths, 8, room // 2, CHUNK)
         spooled, moments = spool(source, Path(folder), dtype, batch, labels, sample)
-        scale = moments.scale(model.standardize, dtype)
+        centre = _resolve.resolve_centre(model.get_params(deep=False))
+        scale = moments.scale(model.standardize, dtype, centre)
         with watching(model, _Silence(), model.verbose, model.max_iter) as watch, precision(dtype):
             start = begin(model, plan.seed, sample, labels, scale, source.names)
 
