@@ -31,9 +31,11 @@ def stream_of(model: Any, network: Network) -> tuple[Moments, Past]:
     if "_stream" not in vars(model):
         scale, problem = model._scale, model._problem()
         past = jax.tree.map(np.asarray, jax.jit(moving.summed)(problem, model._W))
-        # on a scale without a centre inputs have means
-        mean = 0.0 if network.blocks[0].bias else problem.weight @ problem.X
-        return Moments.of(model._n, scale, mean), past
+        if network.blocks[0].bias:
+            return Moments.of(model._n, scale), past
+        # on a scale without a centre inputs have means, and one that never varies may be left as it is
+        mean = problem.weight @ problem.X
+        return Moments.of(model._n, scale, mean, problem.weight @ (problem.X - mean) ** 2), past
     moments, past = (cls(*part) for cls, part in zip((Moments, Past), model._stream, strict=True))
     if jax.tree.map(np.shape, past) != jax.tree.map(np.shape, moving.nothing(model._W)):
         raise ValueError("The sums of this stream do not fit its weights: begin with a new estimator.")

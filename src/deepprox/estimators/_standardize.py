@@ -101,11 +101,11 @@ class Moments(NamedTuple):
         return cls(0, 0.0, np.zeros(width), np.zeros(width), power_of_two(np.zeros(width)))
 
     @classmethod
-    def of(cls, n: int, scale: Scale, mean: Any = 0.0) -> "Moments":
-        """Those of ``n`` rows of weight 1 with this mean on a scale."""
+    def of(cls, n: int, scale: Scale, mean: Any = 0.0, variance: Any = 1.0) -> "Moments":
+        """Those of ``n`` rows of weight 1 with this mean and variance on a scale."""
         mean = scale.mean + scale.spread * mean
         unit = power_of_two(np.maximum(np.abs(mean), scale.spread))
-        squares = np.where(scale.constant, 0.0, n * (scale.spread / unit) ** 2)
+        squares = np.where(scale.constant, 0.0, n * variance * (scale.spread / unit) ** 2)
         return cls(n, float(n), mean, squares, unit)
 
     def added(self, X: np.ndarray, weight: np.ndarray) -> "Moments":

@@ -129,7 +129,8 @@ class DeepClassifier(ClassifierMixin, DeepBase):
     feature_importances_ : ndarray of shape (n_features_in_,)
         Euclidean norm of the first-block weights of each input on the scale of the fit; 0 when dead.
     live_ : tuple of ndarray of bool
-        The inputs, then the units of every hidden layer, that reach the output and vary.
+        The inputs, then the units of every hidden layer, that reach the output and vary; a unit that does not
+        is among them where no bias may take its place.
     n_iter_, n_layers_, n_outputs_, n_features_in_ : int
         Iterations, layers (inputs and outputs included), outputs and inputs.
     feature_names_in_ : ndarray of str

@@ -209,7 +209,8 @@ def _columns(model: Any, pruned: Pruned, pools: list[int], outputs: Sequence[str
         heading = f"{len(firsts)} of {total} {name_of(blocks[l].link)}"
         columns.append(Column(heading, [""] * len(firsts), notes, len(firsts), gone))
     names = [visible(str(name)) for name in outputs or _output_names(model)]
-    notes = [f"{name}, bias {b:+.4g}" for name, b in zip(names, pruned.W[-1][:, 0])]
+    biases = [f", bias {b:+.4g}" if b or blocks[-1].bias else "" for b in pruned.W[-1][:, 0]]
+    notes = [name + bias for name, bias in zip(names, biases)]
     return [*columns, Column(name_of(model._loss), names, notes, len(names), [])]
 
 
