@@ -125,6 +125,16 @@ def test_runs_generators_and_routing_are_no_facts(classifier, tmp_path):
     assert model.resume is True and not {*vars(loaded)} - {*vars(classifier)}
 
 
+def test_a_file_does_not_choose_where_a_later_fit_writes(classifier, tmp_path, monkeypatch):
+    model = copy.copy(classifier).set_params(checkpoint=str(tmp_path / "theirs"), resume=True)
+    with monkeypatch.context() as patched:
+        patched.setattr("deepprox.saving.tree.OF_A_RUN", {})  # as their author might
+        model.save(tmp_path / "m.deepprox")
+    assert b"theirs" in zipfile.ZipFile(tmp_path / "m.deepprox").read("model.json")
+    loaded = deepprox.load(tmp_path / "m.deepprox")
+    assert loaded.checkpoint is None and loaded.resume is False
+
+
 def test_a_loaded_model_fits_on(classifier, flowers, tmp_path):
     loaded = again(classifier, tmp_path / "m.deepprox").set_params(warm_start=True)
     assert loaded.fit(*flowers).objective_ == pytest.approx(classifier.objective_, abs=1e-8)

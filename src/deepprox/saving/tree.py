@@ -101,9 +101,14 @@ def need_characters(array: np.ndarray, where: str) -> None:
             raise ValueError(f"{where} has half of a character in a text: rename it.")
 
 
+def _of_no_run(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters without those of a run, whose author would choose where a later fit writes."""
+    return {name: OF_A_RUN.get(name, value) for name, value in parameters.items()}
+
+
 def _encode_estimator(model: BaseEstimator, arrays: list[np.ndarray]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
-    given = {name: OF_A_RUN.get(name, value) for name, value in parameters.items()}
+    given = _of_no_run(parameters)
     state = model.__getstate__()  # without what a stored model does not carry
     fitted = {k: v for k, v in state.items() if k not in parameters and not k.startswith(PASSING)}
     return {
@@ -189,7 +194,7 @@ def build(cls: type, fields: dict[str, Any]) -> Any:
 
 
 def _build_estimator(cls: type, parameters: dict[str, Any], fitted: dict[str, Any]) -> Any:
-    model = build(cls, parameters)
+    model = build(cls, _of_no_run(parameters))
     # what a class has by itself, its methods above all, is not a fitted fact
     strange = [name for name in fitted if name in dir(model) or not name.isidentifier()]
     if strange:
