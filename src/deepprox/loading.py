@@ -104,7 +104,8 @@ def _check_notes(notes: Any) -> None:
     if not isinstance(notes, dict):
         raise ValueError("its notes are missing")
     if not all(
-        isinstance(notes.get(name, ""), str) for name in ("command", "target", "rule", "data", "sha256")
+        isinstance(notes.get(name, ""), str)
+        for name in ("command", "target", "rule", "data", "sha256", "na_values")
     ):
         raise ValueError("its notes are not texts")
     if "path" in notes:

@@ -169,7 +169,7 @@ def test_missing_values_are_a_choice(run, said):
 def test_a_missing_response_is_a_choice_too(run, folder, people):
     people.assign(cost=people["cost"].where(people.index > 0)).to_csv("no_cost.csv", index=False)
     words = ("fit", "no_cost.csv", *PEOPLE[2:])
-    assert "The response 'cost' is missing in row 1." in run(*words, code=2).stderr
+    assert "The response 'cost' is missing in row 1: fill it, or" in run(*words, code=2).stderr
     assert "1 of 150 rows are left out: 'cost' is missing" in run(*words, "--missing", "mean").stderr
 
 

@@ -1,14 +1,21 @@
 """Tables become numbers in the open: every guess is tested, and what is no input is told by name."""
 
+import pickle
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+import statsmodels.datasets as sm
+from pyarrow import feather, parquet
 from sklearn.base import clone
+from sklearn.datasets import load_linnerud, load_wine
 from sklearn.preprocessing import OneHotEncoder
 
-from deepprox.tables import Columns, read_response, read_table
+from deepprox.streaming.sources import source_of
+from deepprox.tables import Columns, Refused, read_response, read_table
+from deepprox.tables.kinds import doubt
 
 
 @pytest.fixture
@@ -104,6 +111,70 @@ def test_a_count_of_the_rows_is_refused_by_its_name(table, name):
     Columns().fit(table.assign(**{name: [3, 1, 4, 1]}))  # a code, not a count
 
 
+def shuffled(n, start=0, step=1):
+    return np.random.default_rng(0).permutation(n) * step + start
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        shuffled(30),  # a count of the rows, shuffled
+        shuffled(200, 10_000, 7),  # numbers of customers
+        np.where(np.arange(200) == 7, np.nan, shuffled(200)),  # with a hole, so floats
+        np.append(shuffled(199, 1), 5),  # one of them twice
+    ],
+)
+def test_whole_numbers_that_chance_does_not_give_are_refused(values):
+    rows = pd.DataFrame({"customer": values})
+    with pytest.raises(
+        ValueError, match=r"'customer' has \d+ different whole .*--drop 'customer', or keep it"
+    ):
+        Columns(missing="mean").fit(rows)
+    kept = Columns(missing="mean", numbers=["customer"]).fit_transform(rows)["customer"]
+    np.testing.assert_allclose(kept, rows["customer"].fillna(rows["customer"].mean()))
+
+
+def test_codes_of_rows_are_refused_by_their_name():
+    codes = pd.DataFrame({"customer_id": shuffled(30, 10**8, 10**6 + 7)})
+    with pytest.raises(ValueError, match="'customer_id' has 30 different whole numbers in 30 rows"):
+        Columns().fit(codes)
+    Columns().fit(codes.rename(columns={"customer_id": "income"}))
+    Columns(numbers=["customer_id"]).fit(codes)
+
+
+def test_measurements_in_whole_numbers_are_no_identifiers():
+    tables = [load().data for load in (sm.macrodata.load_pandas, sm.star98.load_pandas, sm.nile.load_pandas)]
+    tables += [sm.sunspots.load_pandas().data, sm.longley.load_pandas().data, sm.copper.load_pandas().data]
+    tables += [load_wine(as_frame=True).data, load_linnerud(as_frame=True).frame]
+    for table in tables:
+        Columns().fit(table)
+    rng = np.random.default_rng(0)
+    for span in (10, 100, 1000, 10_000, 100_000):
+        Columns().fit(pd.DataFrame({"x": rng.integers(0, span, 300)}))
+    Columns().fit(pd.DataFrame({"x": np.ones(300, int)}))
+
+
+def test_a_count_in_order_is_noticed():
+    years = pd.Series(np.arange(1900, 1960), name="year")
+    assert "a different whole number in every row" in doubt(years)
+    assert doubt(years % 7) is None and doubt(years * 1.5) is None and doubt(years[:10]) is None
+
+
+def test_all_columns_are_told_at_once(table):
+    odd = table.assign(when=["2026-01-01"] * 4, who=list("abcd"), age=[1, None, 3, 4])
+    with pytest.raises(Refused) as caught:
+        Columns().fit(odd)
+    assert [sentence.split("'")[1] for sentence in caught.value.sentences] == ["age", "when", "who"]
+    assert str(caught.value).startswith("The table is refused for 3 reasons:\nColumn 'age' has 1 missing")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(Refused) as caught:
+        Columns().fit(table).transform(table.assign(colour="violet", weight=np.inf, age=None))
+    assert len(caught.value.sentences) == 3
+    with pytest.raises(Refused, match=r"for 30 reasons:(.|\n)*And 10 more") as caught:
+        Columns().fit(pd.DataFrame(np.full((2, 30), np.nan)).add_prefix("x"))
+    assert str(caught.value).count("\n") == 21
+
+
 @pytest.mark.parametrize("name", ["acid", "grid", "humid", "year", "keyboard"])
 def test_a_measurement_may_rise(table, name):
     Columns().fit(table.assign(**{name: [1, 2, 3, 4]}))
@@ -131,7 +202,12 @@ def test_decimals_are_numbers():
 
 def test_it_is_a_transformer_of_scikit_learn(table):
     columns = clone(Columns(missing="mean", factors=("age",)))
-    assert columns.get_params() == {"missing": "mean", "unknown": "error", "factors": ("age",)}
+    assert columns.get_params() == {
+        "missing": "mean",
+        "unknown": "error",
+        "factors": ("age",),
+        "numbers": (),
+    }
     with pytest.raises(ValueError, match="missing must be one of 'error', 'mean', got 'median'"):
         Columns(missing="median").fit(table)
 
@@ -194,6 +270,75 @@ def test_unreadable_files_are_told(table, tmp_path):
     path.write_text("")
     with pytest.raises(ValueError, match="is empty"):
         read_table(str(path))
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "parquet", "feather"])
+def test_equal_and_missing_names_are_refused(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    names, rows = ["a", "b", "a", "", "b", " "], [[1, 2, 3, 4, 5, 6]] * 2
+    if ending in ("parquet", "feather"):
+        arrays = [pa.array([row[k] for row in rows]) for k in range(6)]
+        write = parquet.write_table if ending == "parquet" else feather.write_feather
+        write(pa.table(arrays, names=names), path)
+    else:
+        sign = "\t" if ending == "tsv" else ","
+        pd.DataFrame(rows, columns=names).to_csv(path, index=False, sep=sign)
+    with pytest.raises(Refused) as caught:
+        read_table(str(path))
+    told = "no name for columns 4, 6", "2 columns named 'a'", "2 columns named 'b'"
+    assert [part in sentence for part, sentence in zip(told, caught.value.sentences, strict=True)] == [
+        True
+    ] * 3
+
+
+def test_columns_and_streams_want_names_too(table, tmp_path):
+    with pytest.raises(Refused, match="2 columns named 'age'"):
+        Columns().fit(table[["age", "age"]])
+    (tmp_path / "t.csv").write_text("a,a,y\n1,2,3\n")
+    with pytest.raises(Refused, match="2 columns named 'a'"):
+        source_of(str(tmp_path / "t.csv"), "y", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "first"),
+    [
+        ("\n\na,b\n1,2\n3,4\n", ["a", "b"], [1, 2]),
+        ("\ufeffa,b\n1,2\n", ["a", "b"], [1, 2]),
+        ('"a\nline",b\n1,2\n', ["a\nline", "b"], [1, 2]),
+        ("a,b\n1,2,\n3,4,\n", ["a", "b"], [1, 2]),  # signs at the ends of rows, with nothing behind them
+        ("1,2\n1,2\n", ["1", "2"], [1, 2]),
+        ("NA,b\n1,2\n", ["NA", "b"], [1, 2]),
+    ],
+)
+def test_first_lines_are_read_as_they_are(tmp_path, text, names, first):
+    (tmp_path / "t.csv").write_text(text)
+    found = read_table(str(tmp_path / "t.csv"))
+    assert [*found.columns] == names and [*found.iloc[0]] == first
+
+
+def test_cells_without_a_name_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    for text in (
+        "a,b\n0,1,2\n1,3,4\n",
+        "a,b\nx,1,2\ny,3,4\n",
+    ):  # the first cells would be taken for row names
+        path.write_text(text)
+        with pytest.raises(ValueError, match="more cells than its first line has names"):
+            read_table(str(path))
+    path.write_text("a b\n1  2\n")
+    assert read_table(str(path), r"\s+").to_numpy().tolist() == [[1, 2]]
+
+
+def test_parts_of_a_text_are_its_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n" + "".join(f"{k}\n" for k in range(7)))
+    parts = [read_table(str(tmp_path / "t.csv"), part=(k, 3))["a"].tolist() for k in range(3)]
+    assert parts == [[0, 3, 6], [1, 4], [2, 5]]
+
+
+def test_a_folder_of_parquet_files_is_a_table(table, tmp_path):
+    (tmp_path / "t.parquet").mkdir()
+    table.to_parquet(tmp_path / "t.parquet" / "one.parquet")
+    assert read_table(str(tmp_path / "t.parquet")).shape == table.shape
 
 
 def test_arrow_is_an_extra(table, tmp_path, monkeypatch):

@@ -1,16 +1,18 @@
 """A path of strengths and what rules choose on it: ``path``, ``select``, and ``fit --alpha auto``."""
 
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from deepprox.cli.fitting import keep, quietly
-from deepprox.cli.predicting import write_table
-from deepprox.cli.training import Prepared, estimator, largest_unit, need_folder, prepare
+from deepprox.cli.predicting import need_kind, write_table
+from deepprox.cli.training import Prepared, estimator, largest_unit, prepare
 from deepprox.cli.voice import OK, Voice
 from deepprox.estimators import DeepClassifier
 from deepprox.estimators._resolve import peek_loss
+from deepprox.files import need_writable, replacing
 from deepprox.report.paths import picks_table, record_of_path
 from deepprox.report.table import Table
 from deepprox.selection import DeepClassifierCV, DeepRegressorCV, Path, path
@@ -61,7 +63,7 @@ def by_folds(start: Any, options: dict[str, Any], rule: str) -> Any:
 
 def choose_and_save(voice: Voice, options: dict[str, Any], command: str) -> int:
     """Walk a path, let a rule choose, save the model; the exit code."""
-    need_folder(options["out"])
+    need_writable(options["out"])
     prepared = prepare(voice, options)
     walked = walk(prepared, options, voice)
     rule = options["criterion"]
@@ -79,8 +81,10 @@ def choose_and_save(voice: Voice, options: dict[str, Any], command: str) -> int:
 
 def show_path(voice: Voice, options: dict[str, Any]) -> int:
     """Walk a path and show it."""
-    for out in (options["out"], options["plot"]):
-        need_folder(out or ".")
+    for out in filter(None, (options["out"], options["plot"])):
+        need_writable(out)
+    if options["out"]:
+        need_kind(options["out"])
     prepared = prepare(voice, options)
     walked = walk(prepared, options, voice)
     frame = pd.DataFrame(walked.record["frame"])
@@ -88,7 +92,9 @@ def show_path(voice: Voice, options: dict[str, Any]) -> int:
         write_table(frame, options["out"])
         voice.note(f"Saved in {options['out']}.")
     if options["plot"]:
-        walked.path.plot().figure_.savefig(options["plot"])
+        kind = PurePath(options["plot"]).suffix[1:] or None
+        with replacing(options["plot"]) as file:
+            walked.path.plot().figure_.savefig(file, format=kind)
         voice.note(f"Saved in {options['plot']}.")
     shown = [name for name in SHOWN if name in frame]
     rows = [[f"{value:.5g}" for value in row] for row in frame[shown].to_numpy(float)]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from deepprox.cli import options as shared
-from deepprox.cli.voice import WRONG, Voice, plain
+from deepprox.cli.voice import INTERRUPTED, OUTPUT, WRONG, Voice, complain, plain, sentence
 from deepprox.statistics.names import CRITERIA
 
 
@@ -23,16 +23,32 @@ class Commands(click.Group):
         """Run a command."""
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError, ImportError) as error:
-            if ctx.params["traceback"]:
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            if ctx.params["traceback"] or isinstance(error, BrokenPipeError):
                 raise
-            said = " ".join(str(error).split())
-            if isinstance(error, OSError) and error.strerror:
-                said = f"{error.filename}: {error.strerror}."
-            if "--json" in shlex.split(ctx.obj):
-                Voice(True, True).result({"error": said}, "")
-            click.echo(f"deepprox: {said}", err=True)
+            complain(sentence(error))
+            silent = isinstance(error, OSError) and error.filename == OUTPUT
+            if "--json" in shlex.split(ctx.obj) and not silent:
+                Voice(True, True).result({"error": sentence(error)}, "")
             ctx.exit(WRONG)
+        except (
+            KeyboardInterrupt,
+            SystemExit,
+        ) as error:  # the latter where SIGTERM came to a fit that is kept
+            complain(sentence(error))
+            if isinstance(error, SystemExit):
+                raise
+            ctx.exit(INTERRUPTED)
+
+
+def told(ctx: click.Context) -> str:
+    """The command for the record, without the folders of this machine."""
+    paths = [ctx.params.get(name) or "" for name in ("data", "out", "checkpoint")]
+    words = shlex.split(ctx.obj)
+    for path in filter(None, paths):
+        forms = {form + path: form + Path(path).name for form in ("", "--out=", "-o", "--checkpoint=")}
+        words = [forms.get(word, word) for word in words]
+    return shlex.join(words)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,7 +58,8 @@ def main(traceback: bool) -> None:
     """Sparse deep networks from tables: exact zeros, and a certificate that the fit is done.
 
     DATA is a file (CSV, TSV, Parquet or Feather) or - for CSV from standard input. Exit codes: 0 all is
-    well, 2 something is wrong with the command or the data, 3 written but not converged.
+    well, 2 something is wrong with the command or the data, 3 written but not converged, 130 and 143 ended
+    by Ctrl-C and by SIGTERM.
     """
 
 
@@ -71,15 +88,15 @@ def fit(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> None:
     if options["distributed"]:
         from deepprox.cli.together import fit_together
 
-        ctx.exit(fit_together(voice, options, ctx.obj))
+        ctx.exit(fit_together(voice, options, told(ctx)))
     if options["alpha"] is None:
         shared.need_strength(options)
         from deepprox.cli.choosing import choose_and_save
 
-        ctx.exit(choose_and_save(voice, options, ctx.obj))
+        ctx.exit(choose_and_save(voice, options, told(ctx)))
     from deepprox.cli.fitting import fit_and_save
 
-    ctx.exit(fit_and_save(voice, options, ctx.obj))
+    ctx.exit(fit_and_save(voice, options, told(ctx)))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
@@ -129,7 +146,7 @@ def select(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> No
     """Fit a path, let a rule choose the strength, and save the model."""
     from deepprox.cli.choosing import choose_and_save
 
-    ctx.exit(choose_and_save(Voice(as_json, quiet), options, ctx.obj))
+    ctx.exit(choose_and_save(Voice(as_json, quiet), options, told(ctx)))
 
 
 @main.command()
@@ -151,7 +168,7 @@ def compare(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> N
     """Fit several architectures and put them side by side."""
     from deepprox.cli.comparing import compare_all
 
-    ctx.exit(compare_all(Voice(as_json, quiet), options, ctx.obj))
+    ctx.exit(compare_all(Voice(as_json, quiet), options, told(ctx)))
 
 
 @main.command()

@@ -3,8 +3,9 @@
 from typing import Any
 
 from deepprox.cli.fitting import keep, quietly, record_of
-from deepprox.cli.training import estimator, need_folder, prepare
+from deepprox.cli.training import estimator, prepare
 from deepprox.cli.voice import OK, Voice
+from deepprox.files import need_writable
 from deepprox.report.table import Table
 from deepprox.selection import Comparison, compare
 
@@ -13,7 +14,8 @@ SHOWN = ("loss", "n_inputs", "n_nonzero", "df", "aic", "bic", "log_evidence", "w
 
 def compare_all(voice: Voice, options: dict[str, Any], command: str) -> int:
     """Fit every pair of widths and links, tell what they are worth, and save the best if asked to."""
-    need_folder(options["out"] or ".")
+    if options["out"]:
+        need_writable(options["out"])
     prepared = prepare(voice, options)
     models = {}
     for hidden in options["hidden"]:

@@ -8,13 +8,14 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from deepprox import saving
-from deepprox.cli.training import Prepared, estimator, need_folder, prepare
+from deepprox.cli.training import Prepared, estimator, prepare
 from deepprox.cli.voice import NOT_CONVERGED, OK, Voice, plain
+from deepprox.files import need_writable
 
 
 def fit_and_save(voice: Voice, options: dict[str, Any], command: str) -> int:
     """Fit, save, tell; the exit code."""
-    need_folder(options["out"])
+    need_writable(options["out"])
     prepared = prepare(voice, options)
     model = fit_one(prepared, options, voice)
     return keep(voice, model, prepared, options["out"], {"command": command})

@@ -42,6 +42,11 @@ def strength(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
         raise click.BadParameter(f"{value!r} is neither a number nor auto.") from None
 
 
+def texts(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """``NA,?`` as a tuple; an empty text as no text, and None where nothing was said."""
+    return None if value is None else tuple(text.strip() for text in value.split(",") if text.strip())
+
+
 speech = _stack(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
     click.option("--quiet", "-q", is_flag=True, help="No remarks and no progress bars."),
@@ -50,6 +55,13 @@ speech = _stack(
 table = _stack(
     click.argument("data"),
     click.option("--separator", metavar="SIGN", help="What separates columns of a text file."),
+    click.option(
+        "--na-values",
+        metavar="TEXTS",
+        callback=texts,
+        help="Texts that are missing values in a text file, as in NA,?; '' for empty cells alone. By default "
+        "NA, NaN, null and other usual ones; predict and report take those of the fit.",
+    ),
 )
 
 training = _stack(
@@ -64,6 +76,12 @@ training = _stack(
     ),
     click.option("--drop", multiple=True, metavar="COL", help="A column to leave out; may be repeated."),
     click.option("--factor", multiple=True, metavar="COL", help="A column of numbers that are levels."),
+    click.option(
+        "--number",
+        multiple=True,
+        metavar="COL",
+        help="A column of whole numbers that looks like an identifier and is none.",
+    ),
     click.option(
         "--missing",
         type=click.Choice(["error", "drop", "mean"]),

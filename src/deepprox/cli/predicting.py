@@ -1,22 +1,30 @@
 """``deepprox predict``: from a saved model and a table to predictions."""
 
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from deepprox.cli.training import need_columns
+from deepprox.cli.training import need_columns, table_for
 from deepprox.cli.voice import Voice
+from deepprox.files import need_writable, replacing
 from deepprox.loading import Saved, read
-from deepprox.tables import read_table
+from deepprox.tables.kinds import is_number
+
+TEXT = {".csv": ",", ".tsv": "\t"}
+# what makes a formula of a cell, also in full width, and what a reader may leave out before it
+FORMULAS = (*"=+-@", *"\uff1d\uff0b\uff0d\uff20", *"\t\r\n")
 
 
 def predict_rows(voice: Voice, options: dict[str, Any]) -> None:
     """Predict every row, in the order of the table."""
     import pandas as pd
 
+    if options["out"]:
+        need_kind(options["out"])
+        need_writable(options["out"])
     saved = read(options["model"])
-    table = read_table(options["data"], options["separator"])
+    table = table_for(saved, options)
     if saved.columns is not None:
         saved.columns.set_params(unknown=options["unknown"])
     rows = usable(saved, table, options["missing"], voice, "predictions are empty")
@@ -28,9 +36,11 @@ def predict_rows(voice: Voice, options: dict[str, Any]) -> None:
     frame = pd.DataFrame({name: column.reindex(table.index) for name, column in columns.items()})
     if options["out"]:
         write_table(frame, options["out"])
-    shown = "" if options["out"] else frame.to_csv(index=False).rstrip("\n")
     record = {name: [None if pd.isna(v) else v for v in frame[name].tolist()] for name in frame}
-    voice.result(record, shown or f"Saved in {options['out']}.")
+    if options["out"]:
+        voice.result(record, f"Saved in {options['out']}.")
+    else:
+        voice.result(record, csv_of(frame).rstrip("\n"), exact=True)
 
 
 def inputs(saved: Saved, table: Any) -> Any:
@@ -72,12 +82,31 @@ def _probabilities(network: Any, X: Any) -> dict[str, np.ndarray]:
 
 def write_table(frame: Any, path: str) -> None:
     """Write a table in the format that the name asks for."""
-    kind = Path(path).suffix.lower()
-    if kind in (".csv", ".tsv"):
-        frame.to_csv(path, index=False, sep="\t" if kind == ".tsv" else ",")
-    elif kind == ".parquet":
-        frame.to_parquet(path)
-    elif kind in (".feather", ".arrow"):
-        frame.to_feather(path)
-    else:
+    kind = need_kind(path)
+    with replacing(path) as file:
+        if kind in TEXT:
+            file.write(csv_of(frame, TEXT[kind]).encode())
+        elif kind == ".parquet":
+            frame.to_parquet(file)
+        else:
+            frame.to_feather(file)
+
+
+def need_kind(path: str) -> str:
+    """The ending of a file for a table; ValueError for one of which no format is known."""
+    kind = PurePath(path).suffix.lower()
+    if kind not in (*TEXT, ".parquet", ".feather", ".arrow"):
         raise ValueError(f"{path} is of an unknown kind {kind!r}: name it .csv, .tsv, .parquet or .feather.")
+    return kind
+
+
+def csv_of(frame: Any, sign: str = ",") -> str:
+    """A table as text, in which no cell is a formula for a spreadsheet."""
+    texts = {name: frame[name].map(inert) for name in frame.select_dtypes(exclude="number")}
+    return frame.assign(**texts).to_csv(index=False, sep=sign)
+
+
+def inert(value: Any) -> Any:
+    """A text that a spreadsheet would run, behind an apostrophe; numbers and all else as they are."""
+    runs = isinstance(value, str) and value.startswith(FORMULAS) and not is_number(value)
+    return f"'{value}" if runs else value

@@ -3,20 +3,22 @@
 from typing import Any
 
 from deepprox.cli.predicting import inputs, usable
-from deepprox.cli.training import need_columns
+from deepprox.cli.training import need_columns, table_for
 from deepprox.cli.voice import Voice
+from deepprox.files import need_writable
 from deepprox.loading import read
 from deepprox.report.html import write_report
 from deepprox.report.summary import architecture
-from deepprox.tables import read_response, read_table
+from deepprox.tables import read_response
 
 ORIGIN = {"data": "data", "sha256": "SHA-256 of the data", "rows": "rows", "rows_used": "rows used"}
 
 
 def report_on(voice: Voice, options: dict[str, Any]) -> None:
     """Write the page."""
+    need_writable(options["out"])
     saved = read(options["model"])
-    table = read_table(options["data"], options["separator"])
+    table = table_for(saved, options)
     target = options["target"] or saved.notes.get("target")
     if target is None:
         raise ValueError("The file does not say which column was predicted: name it with --target.")

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
 import jax
 import numpy as np
 
 from deepprox.cli.fitting import keep, quietly
-from deepprox.cli.training import Prepared, _complete, estimator, need_columns, need_folder, task_of
-from deepprox.cli.voice import NOT_CONVERGED, OK, WRONG, Voice
+from deepprox.cli.training import Prepared, _complete, asked, columns_of, estimator, missing_texts, task_of
+from deepprox.cli.voice import NOT_CONVERGED, OK, WRONG, Voice, complain, sentence
+from deepprox.files import need_writable
 from deepprox.spreading import Devices
 from deepprox.spreading.processes import FAILED, connect
-from deepprox.tables import Columns, read_response, read_table
+from deepprox.tables import Columns, gathering, read_response, read_table, refuse
 from deepprox.tables.columns import MISSING
 
 
@@ -30,7 +30,7 @@ def fit_together(voice: Voice, options: dict[str, Any], command: str) -> int:
         raise ValueError("A process sees some rows only: say what the response is with --task.")
     if options["data"] == "-":
         raise ValueError("Several processes cannot share standard input: give a file.")
-    need_folder(options["out"])
+    need_writable(options["out"])
     with speaking_last():
         connect()
         allsum = Devices(jax.devices())
@@ -55,17 +55,16 @@ def fit_together(voice: Voice, options: dict[str, Any], command: str) -> int:
 def leave(error: BaseException, allsum: Devices) -> None:
     """Say what happened and end the process without waiting for the others: they would wait for it."""
     code, said = FAILED, ""
-    if isinstance(error, ValueError | OSError | ImportError):
-        code, said = WRONG, " ".join(str(error).split())
+    if isinstance(error, ValueError | OSError | ImportError | MemoryError):
+        code, said = WRONG, sentence(error)
     elif isinstance(error, jax.errors.JaxRuntimeError):
         said = f"process {allsum.rank} lost another one, and stops."
     elif isinstance(error, KeyboardInterrupt | SystemExit):
         code, said = 128 + signal.SIGTERM, f"process {allsum.rank} was asked to stop."
     else:
         traceback.print_exception(error)
-    notes = " ".join(getattr(error, "__notes__", []))
     if said:
-        click.echo(f"deepprox: {said} {notes}".strip(), err=True)
+        complain(said if code == WRONG else " ".join([said, *getattr(error, "__notes__", [])]))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -88,15 +87,19 @@ def speaking_last() -> Iterator[None]:
 def prepare_rows(voice: Voice, options: dict[str, Any], allsum: Devices) -> Prepared:
     """This process's rows of the table as numbers, by what all processes know of its columns."""
     data, target = options["data"], options["target"]
-    table = read_table(data, options["separator"], (allsum.rank, allsum.world))
-    need_columns(table, [target, *options["drop"], *options["factor"]])
-    used = _complete(table.drop(columns=[*options["drop"]]), target, options["missing"], voice)
-    response, inputs = read_response(used[target], task_of(options)), used.drop(columns=[target])
-    columns = Columns("mean" if options["missing"] == "mean" else "error", factors=options["factor"])
-    agree(columns.fit(inputs), inputs, allsum)
+    table = read_table(data, options["separator"], (allsum.rank, allsum.world), options["na_values"])
+    used = _complete(asked(table, options), target, options["missing"], voice)
+    inputs, columns = used.drop(columns=[target]), columns_of(options)
+    reasons: list[str] = []
+    with gathering(reasons):
+        response = read_response(used[target], task_of(options))
+    with gathering(reasons):
+        columns.fit(inputs)
+    refuse(reasons)
+    agree(columns, inputs, allsum)
     n_rows, n_used = (int(n) for n in allsum((np.asarray(len(table)), np.asarray(len(used)))))
     facts = {"data": Path(data).name, "rows": n_rows, "rows_used": n_used, "target": target}
-    facts |= {"task": response.task, "processes": allsum.world}
+    facts |= {"task": response.task, "processes": allsum.world} | missing_texts(options)
     return Prepared(columns.transform(inputs), response.values, response.task, columns, facts)
 
 

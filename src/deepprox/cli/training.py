@@ -11,8 +11,10 @@ import numpy as np
 from deepprox.cli.voice import Voice
 from deepprox.estimators import DeepClassifier, DeepRegressor
 from deepprox.estimators._resolve import CLASSIFICATION_LOSSES, PENALTIES, REGRESSION_LOSSES
+from deepprox.loading import Saved
 from deepprox.penalties import GroupL2
-from deepprox.tables import Columns, Response, read_response, read_table
+from deepprox.tables import Columns, Response, gathering, read_response, read_table, refuse
+from deepprox.tables.kinds import doubt
 
 
 class Prepared(NamedTuple):
@@ -28,15 +30,21 @@ class Prepared(NamedTuple):
 def prepare(voice: Voice, options: dict[str, Any]) -> Prepared:
     """Read the table and make numbers of it, telling every choice that was made."""
     data, target = options["data"], options["target"]
-    table = read_table(data, options["separator"])
-    need_columns(table, [target, *options["drop"], *options["factor"]])
-    used = table.drop(columns=[*options["drop"]])
+    table = read_table(data, options["separator"], na_values=options["na_values"])
+    used = asked(table, options)
     n_rows = len(used)
     used = _complete(used, target, options["missing"], voice)
-    response = _response(used[target], task_of(options), voice)
-    inputs = used.drop(columns=[target])
-    columns = Columns("mean" if options["missing"] == "mean" else "error", factors=options["factor"])
-    X = columns.fit_transform(inputs)
+    inputs, columns = used.drop(columns=[target]), columns_of(options)
+    reasons: list[str] = []
+    with gathering(reasons):
+        response = _response(used[target], task_of(options), voice)
+    with gathering(reasons):
+        X = columns.fit_transform(inputs)
+    refuse(reasons)
+    for name in inputs:
+        doubtful = None if name in (*options["factor"], *options["number"]) else doubt(inputs[name])
+        if doubtful:
+            voice.note(doubtful)
     facts = {
         "data": data if data == "-" else Path(data).name,
         "sha256": "" if data == "-" else _digest(data),
@@ -45,7 +53,41 @@ def prepare(voice: Voice, options: dict[str, Any]) -> Prepared:
         "target": target,
         "task": response.task,
     }
+    facts |= missing_texts(options)
     return Prepared(X, response.values, response.task, columns, facts)
+
+
+def asked(table: Any, options: dict[str, Any]) -> Any:
+    """The table without what is to be left out; a sentence where the options contradict it or each other."""
+    target, drop, factor, number = (options[name] for name in ("target", "drop", "factor", "number"))
+    need_columns(table, [target, *drop, *factor, *number])
+    if target in drop:
+        raise ValueError(
+            f"--drop leaves out {target!r}, which --target wants predicted: give up one of them."
+        )
+    for option, names in (("--factor", factor), ("--number", number)):
+        idle = [name for name in names if name == target or name in drop]
+        if idle:
+            raise ValueError(f"{option} is for inputs, and {idle[0]!r} is none: leave it out.")
+    return table.drop(columns=[*drop])
+
+
+def columns_of(options: dict[str, Any]) -> Columns:
+    """How the columns are to be read."""
+    missing = "mean" if options["missing"] == "mean" else "error"
+    return Columns(missing, factors=options["factor"], numbers=options["number"])
+
+
+def missing_texts(options: dict[str, Any]) -> dict[str, str]:
+    """What to note of the texts that are missing values: what was said of them, if anything."""
+    return {} if options["na_values"] is None else {"na_values": ",".join(options["na_values"])}
+
+
+def table_for(saved: Saved, options: dict[str, Any]) -> Any:
+    """A table for a saved model, with the missing values that the options name, or its fit did."""
+    asked, noted = options["na_values"], saved.notes.get("na_values")
+    texts = noted.split(",") if asked is None and noted is not None else asked
+    return read_table(options["data"], options["separator"], na_values=texts)
 
 
 def _digest(path: str) -> str:
@@ -61,20 +103,13 @@ def task_of(options: dict[str, Any]) -> str:
     return next((task for task, losses in known.items() if options["loss"] in losses), "auto")
 
 
-def need_folder(path: str) -> None:
-    """Complain before a long fit about a file that cannot be written after it."""
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder} for {Path(path).name}.")
-
-
 def need_columns(table: Any, names: Sequence[str]) -> None:
-    """One sentence about the first name that is no column."""
-    for name in names:
-        if name not in table.columns:
-            known = ", ".join(repr(column) for column in table.columns[:20])
-            more = f" and {len(table.columns) - 20} more" if len(table.columns) > 20 else ""
-            raise ValueError(f"The table has no column {name!r}: it has {known}{more}.")
+    """One sentence about names that are no columns."""
+    absent = [repr(name) for name in dict.fromkeys(names) if name not in table.columns]
+    if absent:
+        known = ", ".join(repr(column) for column in table.columns[:20])
+        more = f" and {len(table.columns) - 20} more" if len(table.columns) > 20 else ""
+        raise ValueError(f"The table has no column {' and no '.join(absent)}: it has {known}{more}.")
 
 
 def _complete(table: Any, target: str, missing: str, voice: Voice) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from deepprox.tables.reading import need_names
+
 TEXT = {".csv": ",", ".tsv": "\t"}
 KINDS = (".parquet", *TEXT)
 
@@ -109,8 +111,9 @@ def _files(given: Any) -> list[str]:
 
 def _columns(file: str) -> list[str]:
     if file.endswith(".parquet"):
-        return [*_parquet(file).schema_arrow.names]
-    return [*pd.read_csv(file, sep=TEXT[Path(file).suffix], nrows=0).columns]
+        return need_names(_parquet(file).schema_arrow.names)
+    header = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
+    return need_names(pd.read_csv(file, sep=TEXT[Path(file).suffix], **header).iloc[0])
 
 
 def _tables(file: str, rows: int) -> Iterator[pd.DataFrame]:

@@ -8,6 +8,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from deepprox.tables.kinds import as_text, first_missing, is_text, leaving_out, refuse_strange
+from deepprox.tables.reading import need_names
+from deepprox.tables.refusals import Refused, gathering, refuse
 
 MISSING_CHOICES, UNKNOWN_CHOICES = ("error", "mean"), ("error", "ignore")
 MISSING = "(missing)"  # the level of a factor where it has no value
@@ -28,6 +30,8 @@ class Columns(TransformerMixin, BaseEstimator):
         What to do with a level that the fit did not see: complain, or set all columns of the factor to 0.
     factors : sequence of str, default=()
         Names of number columns that are factors.
+    numbers : sequence of str, default=()
+        Names of columns of whole numbers that look like identifiers and are none.
 
     Attributes
     ----------
@@ -39,10 +43,11 @@ class Columns(TransformerMixin, BaseEstimator):
         For every column its mean; 0 for a factor.
     """
 
-    def __init__(self, missing="error", unknown="error", factors=()):
+    def __init__(self, missing="error", unknown="error", factors=(), numbers=()):
         self.missing = missing
         self.unknown = unknown
         self.factors = factors
+        self.numbers = numbers
 
     def fit(self, X, y=None):
         """Learn the kinds, levels and means of the columns.
@@ -65,27 +70,30 @@ class Columns(TransformerMixin, BaseEstimator):
         ):
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
-        absent = [name for name in self.factors if name not in X.columns]
-        if absent:
-            raise ValueError(f"There is no column {absent[0]!r} to take as a factor.")
+        for names, kind in ((self.factors, "factor"), (self.numbers, "number")):
+            absent = [name for name in names if name not in X.columns]
+            if absent:
+                raise ValueError(f"There is no column {absent[0]!r} to take as a {kind}.")
         if not len(X.columns):
             raise ValueError("No columns are left to read.")
-        self.names_ = [str(name) for name in X.columns]
-        self.levels_, self.means_ = [], []
+        self.names_ = need_names(X.columns)
+        learnt: list[tuple[list[str] | None, float]] = []
+        reasons: list[str] = []
         for name in X.columns:
-            levels, mean = self._learn(X[name])
-            self.levels_.append(levels)
-            self.means_.append(mean)
+            with gathering(reasons):
+                learnt.append(self._learn(X[name]))
+        refuse(reasons)
+        self.levels_, self.means_ = ([*part] for part in zip(*learnt))
         return self
 
     def _learn(self, column: Any) -> tuple[list[str] | None, float]:
-        self._refuse_missing(column)
         if column.name not in self.factors:
-            refuse_strange(column)
+            refuse_strange(column, column.name in self.numbers)
             if column.isna().all():
-                raise ValueError(f"Column {column.name!r} is empty: {leaving_out(column.name)}.")
-            if not is_text(column):
-                return None, float(np.nanmean(_numbers(column)))
+                raise Refused(f"Column {column.name!r} is empty: {leaving_out(column.name)}.")
+        self._refuse_missing(column)
+        if column.name not in self.factors and not is_text(column):
+            return None, float(np.nanmean(_numbers(column)))
         levels = sorted({as_text(value) for value in column.dropna()})
         return levels + [MISSING] * bool(column.isna().any() and MISSING not in levels), 0.0
 
@@ -108,7 +116,11 @@ class Columns(TransformerMixin, BaseEstimator):
         absent = [name for name in self.names_ if name not in X.columns]
         if absent:
             raise ValueError(f"The table lacks the column{_s(absent)} {_listed(absent)} of the fit.")
-        parts = [self._numbers_of(X[name], levels, mean) for name, levels, mean in self._known()]
+        parts, reasons = [], list[str]()
+        for name, levels, mean in self._known():
+            with gathering(reasons):
+                parts.append(self._numbers_of(X[name], levels, mean))
+        refuse(reasons)
         return pd.DataFrame(np.column_stack(parts), columns=self.get_feature_names_out(), index=X.index)
 
     def get_feature_names_out(self, input_features=None):
@@ -161,7 +173,7 @@ class Columns(TransformerMixin, BaseEstimator):
         texts = [MISSING if missing else as_text(value) for value, missing in zip(column, column.isna())]
         unknown = sorted({*texts} - {*levels})
         if unknown and self.unknown == "error":
-            raise ValueError(
+            raise Refused(
                 f"Column {column.name!r} has the level {unknown[0]!r}, which the fit did not see (it saw "
                 f"{_listed(levels)}): read it as none of these with unknown='ignore', on the command line "
                 f"--unknown ignore."
@@ -172,9 +184,10 @@ class Columns(TransformerMixin, BaseEstimator):
         row = first_missing(column)
         if row is not None and self.missing == "error":
             rows = np.flatnonzero(column.isna())
-            raise ValueError(
+            raise Refused(
                 f"Column {column.name!r} has {len(rows)} missing value{_s(rows)}, the first in row {row}: "
-                f"fill what is missing, or choose missing='mean', on the command line --missing."
+                f"fill what is missing, or choose missing='mean', on the command line --missing; there "
+                f"--na-values says which texts are missing."
             )
 
 
@@ -184,9 +197,9 @@ def _numbers(column: Any) -> np.ndarray:
     try:
         numbers = pd.to_numeric(column).to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Column {column.name!r} was numbers in the fit, but now is not: {error}.") from None
+        raise Refused(f"Column {column.name!r} was numbers in the fit, but now is not: {error}.") from None
     if np.isinf(numbers).any():
-        raise ValueError(
+        raise Refused(
             f"Column {column.name!r} has an infinite value in row {1 + int(np.isinf(numbers).argmax())}."
         )
     return numbers

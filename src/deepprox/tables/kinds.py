@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from deepprox.tables.refusals import Refused
+
 NAMES_OF_IDS = re.compile(r"(^|[ _.-])(id|ids|index|idx|key|uuid|guid|row|rownames?|unnamed: 0)$", re.I)
 CAMEL_ID = re.compile(r"[a-z]I[dD]$")
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -16,6 +18,7 @@ DATES = re.compile(
     rf"|\d{{1,2}}:\d{{2}}(:\d{{2}}(\.\d+)?)?)\s*",  # 12:00:00
     re.I,
 )
+EXPECTED = 10  # repetitions by chance of which there must be some, or whole numbers are no measurements
 MANY = 20  # levels from which on a factor of more levels than half the rows is no factor
 
 
@@ -46,42 +49,93 @@ def leaving_out(name: str) -> str:
     return f"leave it out with table.drop(columns={name!r}), on the command line --drop {name!r}"
 
 
-def refuse_strange(column: Any) -> None:
-    """One sentence about a column that cannot be an input: dates, identifiers, nested values."""
+def refuse_strange(column: Any, number: bool = False) -> None:
+    """One sentence about a column that cannot be an input: dates, identifiers, nested values.
+
+    A ``number`` is known to be one, whatever its values and its name look like.
+    """
     import pandas as pd
 
     name, values = column.name, column.dropna()
     leave_out = leaving_out(name)
     if pd.api.types.is_datetime64_any_dtype(column) or isinstance(column.dtype, pd.PeriodDtype):
-        raise ValueError(_dated(name, values, leave_out))
+        raise Refused(_dated(name, values, leave_out))
     if pd.api.types.is_timedelta64_dtype(column) or pd.api.types.is_complex_dtype(column):
-        raise ValueError(f"Column {name!r} holds {column.dtype}, which is no number: {leave_out}.")
-    if pd.api.types.is_integer_dtype(column) and _is_id_name(name) and len(values) > 2:
-        steps = np.diff(values.to_numpy(float))
-        if (steps > 0).all() or (steps < 0).all():
-            raise ValueError(
-                f"Column {name!r} counts the rows and tells nothing about new ones: {leave_out}."
-            )
+        raise Refused(f"Column {name!r} holds {column.dtype}, which is no number: {leave_out}.")
+    if not number:
+        _refuse_identifier(column, leave_out)
     if is_text(column) and len(values):
         _refuse_strange_text(name, values, leave_out)
 
 
+def doubt(column: Any) -> str | None:
+    """A sentence about whole numbers that rise or fall row by row, as those of a count or of years do."""
+    numbers = _whole_numbers(column)
+    if not (_unlike_chance(numbers) and _in_order(numbers)):
+        return None
+    return (
+        f"Column {column.name!r} has a different whole number in every row, in order, as a count of the rows "
+        f"has: {leaving_out(column.name)}, if it is one."
+    )
+
+
+def _refuse_identifier(column: Any, leave_out: str) -> None:
+    """Refuse a count or a code of the rows, told by its name or by values that chance does not give."""
+    numbers, name = _whole_numbers(column), column.name
+    named, distinct = _is_id_name(name), len(np.unique(numbers))
+    sure = f"or keep it with numbers=[{name!r}], on the command line --number {name!r}"
+    if named and len(numbers) > 2 and _in_order(numbers):
+        raise Refused(
+            f"Column {name!r} counts the rows and tells nothing about new ones: {leave_out}, {sure}."
+        )
+    a_code = named and distinct == len(numbers) > MANY
+    if a_code or (_unlike_chance(numbers) and not _in_order(numbers)):
+        raise Refused(
+            f"Column {name!r} has {distinct} different whole numbers in {len(numbers)} rows, as an "
+            f"identifier has: {leave_out}, {sure}."
+        )
+
+
+def _whole_numbers(column: Any) -> np.ndarray:
+    """The values of a column of whole numbers, which holes turn into floats; of any other column none."""
+    values = column.dropna().to_numpy()
+    numbers = values.dtype.kind in "iuf" and not is_text(column)
+    whole = numbers and np.isfinite(values).all() and (values == np.round(values)).all()
+    return values if whole else np.zeros(0)
+
+
+def _in_order(numbers: np.ndarray) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all() or (numbers[1:] < numbers[:-1]).all())
+
+
+def _unlike_chance(numbers: np.ndarray) -> bool:
+    """Whether whole numbers repeat far less than as many drawn from their range would.
+
+    Of ``n`` draws from ``span`` numbers ``n - span (1 - exp(-n / span))`` repeat one before, and where some
+    numbers are likelier than others, as in measurements, more do. True for codes and counts, one for each
+    row; among the 365 columns of the tables in scikit-learn and statsmodels, for columns of years alone.
+    """
+    if len(numbers) < 2:
+        return False
+    span = float(numbers.max()) - float(numbers.min()) + 1
+    expected = len(numbers) + span * np.expm1(-len(numbers) / span)
+    return bool(expected >= EXPECTED and len(numbers) - len(np.unique(numbers)) < expected / EXPECTED)
+
+
 def _refuse_strange_text(name: str, values: Any, leave_out: str) -> None:
     if any(isinstance(value, list | dict | tuple | set | np.ndarray | bytes) for value in values):
-        raise ValueError(f"Column {name!r} holds lists or other nested values: {leave_out}.")
+        raise Refused(f"Column {name!r} holds lists or other nested values: {leave_out}.")
     texts = [as_text(value) for value in values]
     if all(DATES.fullmatch(text) for text in texts):
-        raise ValueError(_dated(name, values, leave_out))
+        raise Refused(_dated(name, values, leave_out))
     levels = len(set(texts))
-    odd = [text for text in texts if not _is_number(text)]
+    odd = [text for text in texts if not is_number(text)]
     if levels > MANY and len(odd) < len(texts) / 2:
-        raise ValueError(
-            f"Column {name!r} holds numbers, but also {odd[0]!r}: mend it in the table, or {leave_out}."
-            if odd
-            else f"Column {name!r} holds numbers written as text: mend it in the table, or {leave_out}."
-        )
+        what = f"numbers, but also {odd[0]!r}" if odd else "numbers written as text"
+        how = f", say that {odd[0]!r} is a missing value, on the command line --na-values" if odd else ""
+        raise Refused(f"Column {name!r} holds {what}: mend it in the table{how}, or {leave_out}.")
     if (levels == len(texts) and levels > 2) or (levels > MANY and levels > len(texts) / 2):
-        raise ValueError(
+        raise Refused(
             f"Column {name!r} has {levels} different texts in {len(texts)} rows, as an identifier or free "
             f"text has: {leave_out}."
         )
@@ -99,7 +153,8 @@ def _is_id_name(name: str) -> bool:
     return bool(NAMES_OF_IDS.search(name) or CAMEL_ID.search(name))
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is how a number is written."""
     try:
         float(text)
     except ValueError:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepprox.tables.kinds import as_text, first_missing, is_text
+from deepprox.tables.refusals import Refused
 
 FEW = 10  # distinct whole numbers that count as classes when nothing else is said
 
@@ -20,7 +21,10 @@ class Response(NamedTuple):
 def read_response(column: Any, task: str = "auto") -> Response:
     """Classes or numbers, as asked for or as the values look."""
     if first_missing(column) is not None:
-        raise ValueError(f"The response {column.name!r} is missing in row {first_missing(column)}.")
+        raise Refused(
+            f"The response {column.name!r} is missing in row {first_missing(column)}: fill it, or on the "
+            f"command line leave such rows out with --missing drop; --na-values says which texts are missing."
+        )
     found, reason = _look(column)
     if task != "auto":
         found, reason = task, "as asked for"
@@ -29,9 +33,9 @@ def read_response(column: Any, task: str = "auto") -> Response:
         values = np.array([as_text(v) for v in column], object) if texts else column.to_numpy()
         return Response(values, found, reason)
     if is_text(column):
-        raise ValueError(
-            f"The response {column.name!r} is text, as in {column.iloc[0]!r}, which no regression can take: "
-            f"use --task classification."
+        raise Refused(
+            f"The response {column.name!r} is text, as in {column.iloc[0]!r}, which no regression can "
+            f"take: use --task classification."
         )
     return Response(column.to_numpy(float), found, reason)
 
