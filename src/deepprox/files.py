@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -15,6 +15,27 @@ KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+
+
+def path_of(given: Any, name: str) -> Path:
+    """The path that ``name`` was given as."""
+    text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a path, as text or a pathlib.Path, got {given!r:.100}.")
+    if not text or "\0" in text:
+        raise ValueError(f"{name} is {given!r:.100}, which is no path: give the name of a file or a folder.")
+    return Path(text)
+
+
+def folder_of(given: Any, name: str) -> Path:
+    """A folder that is there, or can be made."""
+    folder = path_of(given, name)
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{name} must be a folder, but {folder} is a file: give another name.")
+    except OSError as error:
+        raise ValueError(f"{name}={str(folder)!r:.100} cannot be a folder: {error.strerror}.") from None
+    return folder
 
 
 @contextmanager

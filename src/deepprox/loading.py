@@ -12,6 +12,7 @@ from deepprox.estimators import DeepClassifier, DeepRegressor
 from deepprox.estimators._base import DeepBase
 from deepprox.estimators._record import FitRecord
 from deepprox.estimators._standardize import Scale
+from deepprox.files import path_of
 from deepprox.problem import Network
 from deepprox.report.paths import check_record
 from deepprox.selection import DeepClassifierCV, DeepClassifierIC, DeepRegressorCV, DeepRegressorIC
@@ -81,8 +82,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Any:
 
 def read(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Saved:
     """The parts of a saved file."""
+    file = path_of(path, "path")
     try:
-        archive = saving.read(path, max_bytes)
+        archive = saving.read(file, max_bytes)
         parts: dict[str, Any] = {name: archive.document.get(name) for name in ("model", "columns", "notes")}
         network, columns = (
             saving.decode(parts[name], archive.arrays, CLASSES, check) for name in ("model", "columns")
@@ -95,7 +97,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Save
         if names is not None and names != [*vars(network).get("feature_names_in_", [])]:
             raise ValueError("its columns are not those that the network reads")
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}.") from None
+        raise ValueError(f"{file} cannot be loaded: {error}.") from None
     return Saved(network, columns, parts["notes"])
 
 

@@ -1,11 +1,14 @@
 """Bad input gets one clear sentence, and never a traceback from JAX."""
 
+import datetime
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from deepprox import DeepClassifier, DeepRegressor, links, penalties
+from deepprox import DeepClassifier, DeepRegressor, links, load, losses, path, penalties
 from deepprox.penalties import Penalty
 from deepprox.struct import struct
 
@@ -88,6 +91,35 @@ SETTINGS = [
     ({"dtype": "float16"}, ValueError, "dtype must be 'float64' or 'float32'"),
     ({"dtype": None}, ValueError, "dtype must be"),
     ({"random_state": "seed"}, ValueError, "cannot be used to seed"),
+    *(
+        ({name: value}, ValueError, f"{name} must be True or False, got")
+        for name in ("join", "standardize", "penalize_bias", "warm_start", "resume")
+        for value in ("no", np.nan, None, [], 2)
+    ),
+    *(({"verbose": value}, ValueError, "verbose must be a whole number") for value in ("no", np.nan, 2.5)),
+    *(
+        ({"random_state": value}, ValueError, "random_state must be None, a whole number from 0 to")
+        for value in (-1, 2**32, True, [1], 1.5, b"1", np.random.default_rng(0))
+    ),
+    *(
+        ({"hidden_layer_sizes": value}, ValueError, "hidden_layer_sizes must be whole numbers")
+        for value in (iter([3]), b"3", {3}, {3: 4}, True, (2, False), np.ones((1, 1), int))
+    ),
+    *(
+        ({"checkpoint": value}, TypeError, "checkpoint must be a path")
+        for value in (b"run", True, 1, ["run"])
+    ),
+    *(({"checkpoint": value}, ValueError, "checkpoint is .* no path") for value in ("a\0b", "")),
+    ({"checkpoint": __file__}, ValueError, "checkpoint must be a folder, but .* is a file"),
+    *(
+        ({name: value}, ValueError, f"{name} must be .* got")
+        for name in ("alpha", "tol")
+        for value in (10**400, True, np.inf, 1j, None)
+    ),
+    *(({name: True}, ValueError, f"{name} must be") for name in ("n_init", "max_iter", "batch_size")),
+    ({"batch_size": np.ones(2)}, ValueError, "batch_size must be"),
+    ({"rho": 10**400}, ValueError, "rho must be"),
+    ({"dtype": 5}, ValueError, "dtype must be 'float64' or 'float32'"),
 ]
 
 
@@ -109,6 +141,15 @@ DATA = [
     (X, y, np.zeros(40), "sample_weight|[Ss]ample weights"),
     (X, y, np.ones(3), "sample_weight.shape"),
     (X[:1], y[:1], None, "minimum of 2 is required"),
+    (X, y, ["1"] * 40, "sample_weight must be one finite number for each observation"),
+    (X, y, np.full(40, "2020", "M8[Y]"), "sample_weight holds datetime64"),
+    (X, y, [datetime.date(2020, 1, 1)] * 40, "sample_weight must be one finite number"),
+    (X, y, [10**400] * 40, "sample_weight must be one finite number"),
+    (X, y, np.ma.array(np.ones(40), mask=y), "sample_weight has masked cells"),
+    (X, y, np.full(40, 1e308), "The sum of sample_weight is not finite"),
+    (np.ma.array(X, mask=X > 1), y, None, "X has masked cells"),
+    (X, np.ma.array(y, mask=y), None, "y has masked cells"),
+    (X, y + 1j, None, "Complex data not supported: y holds complex128."),
 ]
 
 
@@ -117,6 +158,121 @@ DATA = [
 def test_data(X, y, weight, sentence):
     with pytest.raises(ValueError, match=sentence):
         DeepClassifier((4,)).fit(X, y, sample_weight=weight)
+
+
+DAYS = pd.Series(pd.date_range("2020", periods=40))
+SPANS = {
+    "datetime": DAYS,
+    "datetime with a zone": DAYS.dt.tz_localize("UTC"),
+    "timedelta": DAYS - DAYS[0],
+    "period": DAYS.dt.to_period("D"),
+    "interval": pd.Series(pd.interval_range(0, 40)),
+}
+
+
+@pytest.mark.parametrize("kind", SPANS)
+def test_dates_and_spans_are_no_numbers(kind):
+    table, model = pd.DataFrame({"a": X[:, 0], "when": SPANS[kind]}), DeepRegressor(())
+    for inputs in (table, table[["when"]]):
+        with pytest.raises(ValueError, match=r"Column 'when' of X holds .*, which is no number"):
+            model.fit(inputs, X[:, 0])
+    with pytest.raises(ValueError, match=r"y holds .*, which is no number"):
+        model.fit(X, SPANS[kind])
+    with pytest.raises(ValueError, match=r"sample_weight holds .*, which is no number"):
+        model.fit(X, y, SPANS[kind])
+
+
+@pytest.mark.parametrize("cell", [datetime.datetime(2020, 1, 1), datetime.timedelta(1), 10**400], ids=str)
+def test_objects_that_are_no_numbers(cell):
+    column = np.array([cell] * 40, object)
+    with pytest.raises(TypeError, match="X and y must be of numbers"):
+        DeepRegressor(()).fit(column[:, None], y)
+    with pytest.raises(TypeError, match="X and y must be of numbers"):
+        DeepRegressor(()).fit(X, column)
+
+
+def test_columns_of_one_name():
+    with pytest.raises(ValueError, match="2 columns of X are named 'a'"):
+        DeepRegressor(()).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
+
+
+def broken(kind, part, place, value):
+    matrix = scipy.sparse.random_array((40, 3), density=0.5, format=kind, rng=np.random.default_rng(0))
+    getattr(matrix, part)[place] = value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        ("csr", "indices", 0, 99),
+        ("csr", "indices", 0, -1),
+        ("csr", "indptr", -1, 10**6),
+        ("csr", "indptr", 0, 5),
+        ("csr", "indptr", 3, -7),
+        ("csc", "indices", 0, 40),
+        ("csc", "indptr", 1, 10**6),
+        ("bsr", "indices", 0, 10**6),
+        ("coo", "row", 0, 40),
+        ("coo", "col", 0, -4),
+    ],
+    ids=str,
+)
+def test_a_broken_sparse_matrix_is_not_read(way):
+    # SciPy reads and writes wherever such indices point to
+    model = DeepRegressor((), alpha=0.1)
+    with pytest.raises(ValueError, match=r"X is a broken sparse matrix, .* of its shape \(40, 3\)"):
+        model.fit(broken(*way), X[:, 0])
+    with pytest.raises(ValueError, match="X is a broken sparse matrix"):
+        model.fit(X, X[:, 0]).predict(broken(*way))
+
+
+def test_a_sparse_response():
+    with pytest.raises(TypeError, match="y is sparse, and a response must be dense"):
+        DeepRegressor(()).fit(X, scipy.sparse.csr_array(X))
+
+
+def test_a_loss_of_columns_needs_columns_that_it_takes():
+    with pytest.raises(ValueError, match="compares the columns of a response, and this one has one column"):
+        DeepRegressor((), loss=losses.Softmax()).fit(X, X[:, 0])
+    for response in (X[:, :2], np.ones((40, 2)), np.column_stack([-y, 1 + y])):
+        with pytest.raises(ValueError, match="at least 0 and add up to 1 in every row"):
+            DeepRegressor((), loss=losses.Softmax()).fit(X, response)
+    shares = np.column_stack([y / 4, 1 - y / 4])
+    assert DeepRegressor((), loss=losses.Softmax(), alpha=0.1).fit(X, shares).solution_.status == "converged"
+
+
+@pytest.mark.parametrize("level", ["0.9", None, 0, 1, 2, np.nan, [0.1, 0.9], True, 1j], ids=str)
+def test_levels_of_intervals(level):
+    model = DeepRegressor((), alpha=0.1).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="level must be a probability between 0 and 1"):
+        model.predict_interval(X, level=level)
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({"alphas": True}, "alphas must be"),
+        ({"alphas": [10**400]}, "alphas must be"),
+        ({"alphas": DAYS.to_numpy()}, "alphas must be"),
+        ({"eps": None}, "eps must be"),
+        ({"relax": "no"}, "relax must be True or False"),
+        ({"max_iter": True}, "max_iter must be"),
+        ({"verbose": "no"}, "verbose must be"),
+    ],
+    ids=str,
+)
+def test_paths(given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        path(DeepRegressor(()), X, X[:, 0], **given)
+
+
+@pytest.mark.parametrize("file", [b"m", True, 1, None, ["m"], "a\0b", ""], ids=repr)
+def test_names_of_files(file):
+    model = DeepRegressor((), alpha=0.1).fit(X, X[:, 0])
+    for use in (model.save, load, lambda file: model.report(file, X, X[:, 0]), model.draw_network().save):
+        with pytest.raises((TypeError, ValueError), match=r"path must be a path|path is .* no path"):
+            use(file)
 
 
 def test_a_sparse_input_too_big_to_be_dense():

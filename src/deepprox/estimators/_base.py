@@ -10,17 +10,19 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._checkpoint import checkpointing
+from deepprox.estimators._given import read, read_new
+from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._observations import counted, dense, merge, padded
 from deepprox.estimators._partial import check_settings, learn, stream_of
 from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
 from deepprox.estimators._report import ReportMixin
+from deepprox.estimators._settings import resolve_settings
 from deepprox.estimators._standardize import Moments, Scale, scale_of
 from deepprox.estimators._statistics import StatisticsMixin
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
@@ -185,9 +187,8 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         check_settings(self)
         dtype, new = _resolve.resolve_dtype(self.dtype), not hasattr(self, "_W")
         params = self.get_params(deep=False)
-        _resolve.resolve_settings(params)
-        formats = ["csr", "csc", "coo"]
-        X, y = validate_data(self, X, y, accept_sparse=formats, dtype=dtype, reset=new, **self._response)
+        resolve_settings(params)
+        X, y = read(self, X, y, dtype=dtype, reset=new, **self._response)
         X, weight = dense(X), counted(sample_weight, X)
         Y = np.asarray(self._encode_more(y, new), dtype)
         keep_programs()
@@ -206,16 +207,8 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Valid inputs, responses as the loss takes them, and weights of the observations."""
         dtype = _resolve.resolve_dtype(self.dtype)
-        _resolve.resolve_settings(self.get_params(deep=False))
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=dtype,
-            ensure_min_samples=2,
-            **self._response,
-        )
+        resolve_settings(self.get_params(deep=False))
+        X, y = read(self, X, y, dtype=dtype, ensure_min_samples=2, **self._response)
         X, weight = dense(X), counted(sample_weight, X)
         keep_programs()
         return X, np.asarray(self._encode(y, weight), dtype), weight
@@ -277,8 +270,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         if self.warm_start and hasattr(self, "_W") and [w.shape for w in self._W] == shapes:
             W = (scale.from_inputs(self._scale.to_inputs(self._W[0])), *self._W[1:])
             return [tuple(np.asarray(w, problem.X.dtype) for w in W)], True
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        seed = int(problem.allsum.first(seed))
+        seed = int(problem.allsum.first(seed_of(self.random_state)))
         # an input that never varies tells nothing, and no gradient would ever say so
         varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
         if problem.convex:
@@ -334,7 +326,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         """``eta`` of new inputs, or its mean, in pieces of bounded size and few shapes."""
         check_is_fitted(self)
         dtype = self._W[0].dtype
-        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=dtype, reset=False)
+        X = read_new(self, X, dtype)
         X = self._scale.standardize(dense(X)).astype(dtype, copy=False)
         out = []
         keep_programs()

@@ -21,7 +21,7 @@ import numpy as np
 
 from deepprox import saving
 from deepprox.diary import Stages
-from deepprox.files import target_of
+from deepprox.files import folder_of, target_of
 from deepprox.joining.finish import Finish, Step
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import Live
@@ -58,7 +58,7 @@ def checkpointing(
     if folder is None:
         yield Stages()
         return
-    files = Checkpoints(Path(folder), problem.allsum, fingerprint(problem, settings, more))
+    files = Checkpoints(folder_of(folder, "checkpoint"), problem.allsum, fingerprint(problem, settings, more))
     stages = files.resume() if resume else Stages()
     stages.keep = files.keep
     with ending_orderly():
@@ -111,7 +111,12 @@ class Checkpoints:
 
     def __init__(self, folder: Path, allsum: Spread, digest: str) -> None:
         self.folder, self.allsum, self.digest = folder, allsum, digest
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"The folder {folder} for checkpoints cannot be made ({error.strerror}): give another one."
+            ) from None
         self.newest = folder / f"checkpoint-{allsum.rank}-of-{allsum.world}.npz"
         self.before = self.newest.with_suffix(".previous.npz")
         for file in (self.newest, self.before):

@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import _check_sample_weight
 
+from deepprox.estimators._given import numbers_of
+
 DENSE_LIMIT = 2 * 2**30  # bytes that a sparse input may take once it is dense
 SORT_LIMIT = 10**7  # numbers in a data set up to which its rows are sorted
 
@@ -27,11 +29,13 @@ def counted(sample_weight: Any, X: np.ndarray) -> np.ndarray:
     """How often every observation counts."""
     if sample_weight is None:
         return np.ones(X.shape[0])
-    weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    weight = np.asarray(_check_sample_weight(numbers_of(sample_weight), X, dtype=np.float64))
     if (weight < 0).any():
         raise ValueError("Negative values in sample_weight: the weight of an observation is at least 0.")
     if not weight.any():
         raise ValueError("All values in sample_weight are zero: nothing is left to fit.")
+    if weight.max() > np.finfo(float).max / len(weight):
+        raise ValueError("The sum of sample_weight is not finite: make all smaller, since only ratios count.")
     return weight
 
 

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from deepprox.estimators._given import read_new
+from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._observations import dense
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import sure
@@ -76,7 +77,7 @@ class PosteriorMixin:
         from deepprox.posterior import sample_posterior
 
         check_is_fitted(self)
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(random_state)
         if sigma is None and self._loss.free_scale:
             sigma = sure(self._likelihood(), self.degrees_of_freedom(random_state=0)).sigma  # type: ignore[attr-defined]
             if not sigma > 0:
@@ -114,7 +115,7 @@ class PosteriorMixin:
             raise TypeError(
                 f"posterior must be what sample_posterior() returns, got {type(posterior).__name__}."
             )
-        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], dtype=np.float64, reset=False)
+        X = read_new(self, X, np.float64)
         if [w.shape[2:] for w in posterior.W] != [w.shape for w in self._W]:
             raise ValueError("These draws are of a network of another shape: sample this one.")
         return self._scale.standardize(dense(X))

@@ -4,8 +4,8 @@ A name becomes an object of the vocabulary; an object, the user's own class incl
 through. Everything wrong is said here, in one sentence, before JAX sees it.
 """
 
-from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from collections.abc import Callable, Iterator, Mapping, Set
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -16,7 +16,8 @@ from jax.sharding import Mesh
 from deepprox import links
 from deepprox.activities import Activity
 from deepprox.blocks import Dense
-from deepprox.estimators._words import as_arrays, rehearse
+from deepprox.estimators._numbers import is_number, is_whole, shown
+from deepprox.estimators._words import as_arrays, need_numbers, need_strength, rehearse
 from deepprox.links import Link
 from deepprox.losses import (
     Gamma,
@@ -31,6 +32,7 @@ from deepprox.losses import (
     Squared,
     SquaredHinge,
 )
+from deepprox.losses.contract import Separable
 from deepprox.penalties import (
     L0,
     L1,
@@ -56,6 +58,7 @@ from deepprox.spreading import Devices, Spread, same
 from deepprox.struct import replace
 
 DEFAULT_ALPHA = 1e-3
+ROWS = (2, 3)  # observations of a rehearsal: what fits both fits any number of them
 BATCH, MANY = 512, 10_000  # rows of a batch, and of the data from which a fit begins with batches
 
 LINKS: Mapping[str, Callable[[], Link]] = {
@@ -139,8 +142,13 @@ def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.
         prox = lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype))  # noqa: E731
         rehearse(penalty, "prox", prox, weights, weights.shape)
         width = link.width(size)
-        rehearse(link, "call", link, jax.ShapeDtypeStruct((2, size), dtype), (2, width))
-        activity = None if activity is None else as_arrays(activity, dtype)
+        for n in ROWS:
+            rehearse(link, "call", link, jax.ShapeDtypeStruct((n, size), dtype), (n, width))
+        if activity is not None:
+            activity = as_arrays(activity, dtype)
+            units = jax.ShapeDtypeStruct((ROWS[0], size if activity.on == "z" else width), dtype)
+            charge = lambda A, act=activity: act.value(A, jnp.ones(len(A), A.dtype))  # noqa: E731
+            rehearse(activity, "value", charge, units, ())
         blocks.append(replace(block, activity=activity))
     return Network(tuple(blocks))
 
@@ -159,14 +167,16 @@ def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
     """Widths of the hidden layers; none at all is a generalised linear model."""
     if isinstance(hidden_layer_sizes, Integral):
         hidden_layer_sizes = (hidden_layer_sizes,)
+    # a fit reads them more than once and in order
+    once = isinstance(hidden_layer_sizes, Iterator | Set | Mapping | bytes | bytearray)
     try:
-        sizes = tuple(hidden_layer_sizes)
+        sizes = (None,) if once else tuple(hidden_layer_sizes)
     except TypeError:
         sizes = (None,)
-    if not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
+    if not all(is_whole(size) for size in sizes):
         raise ValueError(
-            f"hidden_layer_sizes must be whole numbers of at least 1, one per hidden layer, "
-            f"got {hidden_layer_sizes!r}."
+            f"hidden_layer_sizes must be whole numbers of at least 1, one per hidden layer, in a tuple or a "
+            f"list, got {shown(hidden_layer_sizes)}."
         )
     return tuple(int(size) for size in sizes)
 
@@ -192,10 +202,12 @@ def resolve_activities(activity: Any, n_hidden: int) -> tuple[Activity | None, .
             raise TypeError(
                 f"activity must be None or an instance of deepprox.activities.Activity, got {one!r}."
             )
-        if one is not None and one.on not in ("reads", "z"):
-            raise ValueError(f"on must be 'reads' or 'z', got {one.on!r} in {one!r}.")
-        if one is not None and not np.all(np.asarray(getattr(one, "alpha", 0.0)) >= 0):
-            raise ValueError(f"The strength of an activity must be at least 0, got {one!r}.")
+        if one is None:
+            continue
+        need_numbers(one)
+        if not isinstance(one.on, str) or one.on not in ("reads", "z"):
+            raise ValueError(f"on must be 'reads' or 'z', got {shown(one.on)} in {shown(one)}.")
+        need_strength(one, "an activity")
     return each
 
 
@@ -219,9 +231,17 @@ def resolve_loss(
             f"loss={loss!r} has exact kinks, where the join phase cannot certify a solution: leave out the "
             f"width, give a positive one, or set join=False."
         )
-    eta = jax.ShapeDtypeStruct((2, Y.shape[1]), dtype)
-    rehearse(found, "value", lambda eta: found.value(eta, eta), eta, (2,))
-    rehearse(found, "mean", found.mean, eta, (2, Y.shape[1]))
+    if found.differences and Y.shape[1] == 1:
+        raise ValueError(
+            f"loss={shown(loss)} compares the columns of a response, and this one has one column: give at "
+            f"least two, or another loss."
+        )
+    for n in ROWS:
+        eta = jax.ShapeDtypeStruct((n, Y.shape[1]), dtype)
+        rehearse(found, "value", lambda eta: found.value(eta, eta), eta, (n,))
+        rehearse(found, "mean", found.mean, eta, eta.shape)
+        if isinstance(found, Separable):
+            rehearse(found, "each", lambda eta: found.each(eta, eta), eta, eta.shape)
     strange = Y[~np.asarray(found.takes(Y))]
     if strange.size:
         raise ValueError(
@@ -241,20 +261,18 @@ def _deviation(Y: np.ndarray, weight: np.ndarray, allsum: Spread) -> Any:
 
 def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty, ...]:
     """One penalty for each block; ``alpha`` is the strength of those given by name."""
-    if not isinstance(alpha, Real) or not 0 <= float(alpha) < np.inf:
-        raise ValueError(f"alpha must be a finite number of at least 0, got {alpha!r}.")
+    if not is_number(alpha) or alpha < 0:
+        raise ValueError(f"alpha must be a finite number of at least 0, got {shown(alpha)}.")
     each = _spread(penalty, n_blocks, "penalty", "block")
     if alpha != DEFAULT_ALPHA and not any(one is None or isinstance(one, str) for one in each):
         raise ValueError(
-            f"alpha={alpha!r} sets the strength of a penalty given by name, but penalty={penalty!r} "
+            f"alpha={alpha!r} sets the strength of a penalty given by name, but penalty={shown(penalty)} "
             f"carries its own: give one or the other."
         )
     by_name = {name: lambda make=make: make(float(alpha)) for name, make in PENALTIES.items()}
     found = tuple(_lookup("none" if one is None else one, by_name, Penalty, "penalty") for one in each)
     for one in found:
-        strength = getattr(one, "alpha", 0.0)
-        if not np.all(np.asarray(strength) >= 0):
-            raise ValueError(f"The strength of a penalty must be at least 0, got {one!r}.")
+        need_strength(one, "a penalty")
         one.check()
     return found
 
@@ -295,15 +313,15 @@ def resolve_rho(rho: Any, n_blocks: int, n: int) -> tuple[np.ndarray, ...] | Non
         return None
     sentence = (
         f"rho must be 'auto', a positive number, or one entry per block ({n_blocks}), each a positive "
-        f"number or an array of {n} positive numbers, one per observation; got {rho!r}."
+        f"number or an array of {n} positive numbers, one per observation; got {shown(rho)}."
     )
-    if isinstance(rho, Real):
+    if is_number(rho):
         rho = (rho,) * n_blocks
     if isinstance(rho, str) or not isinstance(rho, list | tuple | np.ndarray) or len(rho) != n_blocks:
         raise ValueError(sentence)
     try:
         each = tuple(np.asarray(one, float) for one in rho)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(sentence) from None
     if not all(one.shape in ((), (n,)) and np.all(np.isfinite(one) & (one > 0)) for one in each):
         raise ValueError(sentence)
@@ -334,33 +352,12 @@ def resolve_devices(devices: Any) -> Spread:
 def resolve_dtype(dtype: Any) -> np.dtype:
     """``float32`` or ``float64``."""
     try:
-        found = np.dtype(dtype)
-    except TypeError:
-        found = None
-    if dtype is None or found not in (np.dtype("float32"), np.dtype("float64")):
-        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
+        found = np.dtype("O" if dtype is None else dtype)
+    except (TypeError, ValueError):
+        found = np.dtype("O")
+    if found not in (np.dtype("float32"), np.dtype("float64")):
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {shown(dtype)}.")
     return found
-
-
-def resolve_settings(params: Mapping[str, Any]) -> None:
-    """Complain about what remains: counts, tolerances and switches."""
-    for name in ("n_init", "max_iter"):
-        value = params[name]
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    batch = params["batch_size"]
-    if not (batch is None or batch == "auto" or (isinstance(batch, Integral) and int(batch) >= 1)):
-        raise ValueError(f"batch_size must be 'auto', a whole number of at least 1, or None, got {batch!r}.")
-    if isinstance(batch, Integral) and not params["join"]:
-        raise ValueError("batch_size takes the place of the split phase, and join=False leaves only that.")
-    tol = params["tol"]
-    if not isinstance(tol, Real) or not 0 < float(tol) < np.inf:
-        raise ValueError(f"tol must be a positive number, got {tol!r}.")
-    if params.get("resume") and params.get("checkpoint") is None:
-        raise ValueError("resume=True needs the folder of the interrupted fit: give checkpoint='...'.")
-    resolve_splits(params["splits"], len(resolve_sizes(params["hidden_layer_sizes"])))
-    if params["splits"] == "none" and not params["join"]:
-        raise ValueError("splits='none' and join=False leave nothing to do: keep one of the two phases.")
 
 
 def _spread(value: Any, count: int, name: str, place: str) -> tuple[Any, ...]:
@@ -383,9 +380,11 @@ def _lookup(value: Any, known: Mapping[str, Callable[[], Any]], contract: type, 
             raise ValueError(f"Unknown {noun} {value!r}: known names are {names}.")
         return known[value]()
     if isinstance(value, contract):
+        need_numbers(value)
         return value
     hint = f"; write {value.__name__}()" if isinstance(value, type) and issubclass(value, contract) else ""
     home = ".".join(contract.__module__.split(".")[:2])  # where users import it from
     raise TypeError(
-        f"{noun} must be a name ({names}) or an instance of {home}.{contract.__name__}, got {value!r}{hint}."
+        f"{noun} must be a name ({names}) or an instance of {home}.{contract.__name__}, got "
+        f"{shown(value)}{hint}."
     )

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from deepprox.estimators._numbers import seed_of
 from deepprox.problem import Problem
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelihood
@@ -52,7 +52,7 @@ class StatisticsMixin:
             return DegreesOfFreedom(**known)
         if self.solution_.certificate > self.tol and method not in ("perturbation", "bootstrap"):
             return uncertified(self.solution_.certificate, self.tol)
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(random_state)
         keep_programs()
         with precision(np.float64):
             found = degrees_of_freedom(

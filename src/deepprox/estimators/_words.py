@@ -8,7 +8,43 @@ from typing import Any
 import jax
 import numpy as np
 
+from deepprox.estimators._numbers import shown
+
+VOCABULARY = ("deepprox.links", "deepprox.losses", "deepprox.penalties", "deepprox.activities")
 _REHEARSED: set[tuple] = set()  # what went well: to run it again would take longer than a small fit
+
+
+def need_numbers(word: Any) -> None:
+    """A sentence about a field of one of our own words that holds no finite number, and no array of them.
+
+    It is asked before a word is used. Not when a word is made: JAX makes words with whatever it has to put in
+    the place of numbers. What the fields of a user's class are is the user's; a field of ours that takes
+    ``Any`` is the word's own to check.
+    """
+    for field in fields(word) if _is_ours(word) else ():
+        value = getattr(word, field.name)
+        given = field.metadata.get("static") or field.type is Any or (value is None and field.default is None)
+        if not given and not _are_numbers(value, finite=field.name not in getattr(word, "endless", ())):
+            raise ValueError(
+                f"{field.name} of {type(word).__name__} must be a finite number or a NumPy array of them, "
+                f"got {shown(value)}."
+            )
+
+
+def need_strength(word: Any, noun: str) -> None:
+    """A sentence about a strength below zero."""
+    strength = np.asarray(getattr(word, "alpha", 0.0))
+    if strength.dtype.kind in "biuf" and not np.all(strength >= 0):
+        raise ValueError(f"The strength of {noun} must be at least 0, got {shown(word)}.")
+
+
+def _are_numbers(value: Any, finite: bool) -> bool:
+    if not isinstance(value, Real | np.ndarray | np.generic | jax.Array):
+        return False
+    array = np.asarray(value)
+    if array.dtype.kind not in ("biuf" if array.ndim else "iuf"):
+        return False
+    return bool((np.isfinite(array) if finite else ~np.isnan(array)).all())
 
 
 def as_arrays(word: Any, dtype: np.dtype) -> Any:
@@ -18,8 +54,12 @@ def as_arrays(word: Any, dtype: np.dtype) -> Any:
         _register(type(word))
         leaves = jax.tree.leaves(word)
     if any(np.asarray(leaf).dtype.kind not in "biuf" for leaf in leaves):
-        raise TypeError(f"A field of {word!r} is not a number: mark it with deepprox.struct.static().")
-    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype), word)
+        raise TypeError(f"A field of {shown(word)} is not a number: mark it with deepprox.struct.static().")
+    with np.errstate(over="ignore"):
+        arrays = [np.asarray(leaf, dtype) for leaf in leaves]
+    if any((np.isinf(array) > np.isinf(leaf)).any() for array, leaf in zip(arrays, leaves, strict=True)):
+        raise ValueError(f"A number of {shown(word)} is too large for {dtype}: take a smaller one.")
+    return jax.tree.unflatten(jax.tree.structure(word), arrays)
 
 
 def rehearse(
@@ -36,11 +76,13 @@ def rehearse(
         shape = jax.eval_shape(function, example).shape
     except Exception as error:
         raise ValueError(
-            f"{word!r} cannot take an array of shape {example.shape}: {type(error).__name__}: {error}"
+            f"{shown(word)} cannot take an array of shape {example.shape}: {type(error).__name__}: "
+            f"{' '.join(str(error).split())}"
         ) from error
     if shape != wanted:
         raise ValueError(
-            f"{word!r} returns shape {shape} for an array of shape {example.shape}, where {wanted} is needed."
+            f"{shown(word)} returns shape {shape} for an array of shape {example.shape}, where {wanted} is "
+            f"needed."
         )
     if _hashable(known):
         _REHEARSED.add(known)
@@ -48,9 +90,13 @@ def rehearse(
 
 def _fits_every_shape(word: Any, leaves: list[Any]) -> bool:
     """Whether it is one of our own words, with single numbers and nothing else to it."""
-    if not type(word).__module__.startswith(("deepprox.links", "deepprox.losses", "deepprox.penalties")):
+    if not _is_ours(word):
         return False
     return not any(np.ndim(leaf) for leaf in leaves) and not any(f.metadata for f in fields(word))
+
+
+def _is_ours(word: Any) -> bool:
+    return type(word).__module__.startswith(VOCABULARY)
 
 
 def _hashable(key: tuple) -> bool:

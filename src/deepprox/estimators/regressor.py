@@ -4,11 +4,11 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from deepprox.estimators._base import DeepBase, fits_alone
+from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._resolve import DEFAULT_ALPHA, REGRESSION_LOSSES
 from deepprox.posterior.draws import need_level
 from deepprox.statistics.criteria import Risk, sure
@@ -300,7 +300,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         """
         check_is_fitted(self)
         need_level(level)
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(random_state)
         if posterior is None:
             posterior = self.sample_posterior("laplace", random_state=seed)
         ends = posterior.interval(self._inputs(X, posterior), float(level), seed)

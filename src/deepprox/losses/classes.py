@@ -20,6 +20,7 @@ class Softmax(Loss):
     convex: ClassVar[bool] = True
     simplex: ClassVar[bool] = True
     differences: ClassVar[bool] = True
+    responses: ClassVar[str] = "at least 0 and add up to 1 in every row"
 
     def value(self, eta: Array, y: Array) -> Array:
         return jax.nn.logsumexp(eta, axis=-1) - (y * eta).sum(-1)
@@ -29,6 +30,10 @@ class Softmax(Loss):
 
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.log(jnp.maximum(mu, 1e-8))
+
+    def takes(self, y: np.ndarray) -> np.ndarray:
+        whole = np.abs(y.sum(1, keepdims=True) - 1) <= 1e-6 * y.shape[1]
+        return (y >= 0) & whole
 
     def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:
         return rng.multinomial(_whole(count)[:, 0], mu / mu.sum(1, keepdims=True)) / count

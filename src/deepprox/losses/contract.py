@@ -21,7 +21,7 @@ class Loss(ABC):
     in {0, 1} of its own, so that two classes need one column; ``simplex`` whether the columns of a response
     add up to one; ``differences`` whether it sees differences between the columns of ``eta`` alone;
     ``free_scale`` whether it is Gaussian with a variance that it leaves open; ``responses``,
-    in words, what it takes.
+    in words, what it takes; ``endless`` names the parameters that may be infinite.
     """
 
     likelihood: ClassVar[bool] = True
@@ -32,6 +32,7 @@ class Loss(ABC):
     differences: ClassVar[bool] = False
     free_scale: ClassVar[bool] = False
     responses: ClassVar[str] = "numbers"
+    endless: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def value(self, eta: Array, y: Array) -> Array:

@@ -47,6 +47,7 @@ class Huber(Separable):
     """
 
     delta: float = 1.35
+    endless = ("delta",)
     likelihood: ClassVar[bool] = False
 
     def check(self) -> None:

@@ -29,6 +29,7 @@ class Box(Penalty):
 
     low: Number = -1.0
     high: Number = 1.0
+    endless = ("low", "high")
     smooth: ClassVar[bool] = False
     convex: ClassVar[bool] = True
 
@@ -53,6 +54,19 @@ class Mask(Penalty):
     mask: Any
     any_shape: ClassVar[bool] = False
     convex: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """A table of numbers, or of true and false."""
+        rows = self.mask if isinstance(self.mask, Array | np.ndarray | list | tuple) else None
+        try:
+            table = np.asarray(rows)
+        except ValueError:  # rows of different lengths
+            table = np.asarray(None)
+        need(
+            "a mask of numbers, or of true and false, in the shape of the weights",
+            self,
+            table.dtype.kind in "biuf",
+        )
 
     def _free(self, w: Array) -> Array:
         free = jnp.asarray(self.mask) != 0

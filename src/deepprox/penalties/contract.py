@@ -25,6 +25,9 @@ class Penalty(ABC):
     straight: ClassVar[bool] = False
     """Linear on either side of zero: it bends nowhere, and no second derivative is asked for."""
 
+    endless: ClassVar[tuple[str, ...]] = ()
+    """Names of parameters that may be infinite: all others are finite numbers."""
+
     @abstractmethod
     def value(self, w: Array) -> Array:
         """The penalty, a number."""

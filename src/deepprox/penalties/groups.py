@@ -25,7 +25,7 @@ class _Grouped(Penalty):
             whole = all(isinstance(number, Integral) for number in self.by)
             known = whole and {*self.by} == {*range(len({*self.by}))}
         else:
-            known = self.by in ("input", "unit")
+            known = isinstance(self.by, str) and self.by in ("input", "unit")
         if not known:
             raise ValueError(
                 f"by must be 'input', 'unit', or a tuple with the group of each column, numbered from 0 "

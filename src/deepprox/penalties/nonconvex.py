@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from numbers import Real
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ class MCP(Penalty):
 
     alpha: Number = 1.0
     gamma: Number = 3.0
+    endless = ("gamma",)
 
     def check(self) -> None:
         """A turn that takes some way."""
@@ -96,6 +98,7 @@ class CappedL1(Penalty):
 
     alpha: Number = 1.0
     cap: Number = 1.0
+    endless = ("cap",)
 
     def check(self) -> None:
         """Room below the cap."""
@@ -120,7 +123,7 @@ class Bridge(Penalty):
     q: float = static(default=0.5)
 
     def __post_init__(self) -> None:
-        if not 0 < self.q < 1:
+        if not (isinstance(self.q, Real) and 0 < self.q < 1):
             raise ValueError(f"Bridge needs 0 < q < 1, got q={self.q!r}; L1 is q = 1 and L0 is q = 0.")
 
     def value(self, w: Array) -> Array:

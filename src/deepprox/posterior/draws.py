@@ -10,6 +10,7 @@ nothing of labels, so that they are judged first.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 import jax
@@ -380,7 +381,7 @@ def _ends(level: float) -> tuple[str, str]:
 
 def need_level(level: Any) -> None:
     """Complain about what is no probability."""
-    if not 0 < float(level) < 1:
+    if not isinstance(level, Real) or not 0 < float(level) < 1:
         raise ValueError(f"level must be a probability between 0 and 1, got {level!r}.")
 
 

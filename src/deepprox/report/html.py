@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from deepprox.files import write_text
+from deepprox.files import path_of, write_text
 from deepprox.report import figures
 from deepprox.report.network import NetworkDrawing
 from deepprox.report.page import Card, Section, bars, facts, figure, heat, page, paragraph, tables
@@ -46,6 +46,7 @@ def write_report(
     further lines on where it came from. ``path_record`` is :func:`deepprox.report.paths.record_of_path` of
     the path on which ``rule`` chose the model, ``draws`` those of its posterior.
     """
+    file = path_of(path, "path")
     judged = _classes(model, X, y) if "classes_" in vars(model) else _numbers(model, X, y, response)
     output_names = None if "classes_" in vars(model) or model.n_outputs_ > 1 else [response]
     sections = [
@@ -66,7 +67,7 @@ def write_report(
         sections,
         f"Written by deepprox {version('deepprox')}.",
     )
-    write_text(path, text)
+    write_text(file, text)
 
 
 class _Judged:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepprox.files import write_text
+from deepprox.files import path_of, write_text
 from deepprox.pruned import Pruned, prune
 from deepprox.report.summary import name_of
 from deepprox.report.text import visible
@@ -120,7 +120,7 @@ class NetworkDrawing:
         path : str or path
             The file.
         """
-        write_text(path, self.svg())
+        write_text(path_of(path, "path"), self.svg())
 
 
 class Layout(NamedTuple):

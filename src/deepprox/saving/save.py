@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from deepprox.files import path_of
 from deepprox.saving.archive import FORMAT, Archive, write
 from deepprox.saving.tree import encode
 
@@ -14,6 +15,7 @@ def save(
     model: Any, path: str | os.PathLike[str], columns: Any = None, notes: dict[str, Any] | None = None
 ) -> None:
     """Write a fitted network, how it reads a table, and notes (plain JSON) to one file."""
+    file = path_of(path, "path")
     arrays: list[np.ndarray] = []
     document = {
         "format": FORMAT,
@@ -22,4 +24,4 @@ def save(
         "columns": encode(columns, arrays),
         "notes": notes or {},
     }
-    write(path, Archive(document, arrays))
+    write(file, Archive(document, arrays))

@@ -4,12 +4,13 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from deepprox.estimators._numbers import is_number, is_whole, need_switch, need_verbose, shown
 from deepprox.estimators._plain import need_plain
 from deepprox.runtime import precision
 from deepprox.selection.progress import along
@@ -332,8 +333,10 @@ def path(
         raise ValueError(f"spacing must be 'geometric' or 'inputs', got {spacing!r}.")
     if relax and direction == "both":
         raise ValueError("relax=True goes with direction='up': there is nothing to compare on the way back.")
-    if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
-        raise ValueError(f"max_iter must be a whole number of at least 1, got {max_iter!r}.")
+    if max_iter is not None and not is_whole(max_iter):
+        raise ValueError(f"max_iter must be a whole number of at least 1, got {shown(max_iter)}.")
+    need_switch("relax", relax)
+    need_verbose(estimator.verbose if verbose is None else verbose)
     if validation is not None and not (isinstance(validation, tuple | list) and len(validation) == 2):
         raise ValueError(
             "validation must be a pair (X, y) of inputs and responses that the path has not seen."
@@ -358,16 +361,19 @@ def strengths(alphas: Any) -> Any:
             raise ValueError(f"A path needs at least 2 strengths, got alphas={alphas!r}.")
         return int(alphas)
     try:
-        values = np.unique(np.asarray(alphas, float))
-    except (TypeError, ValueError):
+        given = np.asarray(alphas)
+        values = np.unique(given.astype(float)) if given.dtype.kind in "iufO" else np.zeros(0)
+    except (TypeError, ValueError, OverflowError):
         values = np.zeros(0)
     if not values.size or not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError(f"alphas must be a whole number or an array of positive numbers, got {alphas!r}.")
+        raise ValueError(
+            f"alphas must be a whole number or an array of positive numbers, got {shown(alphas)}."
+        )
     return values
 
 
 def check_eps(eps: Any) -> float:
     """A share strictly between 0 and 1."""
-    if not isinstance(eps, Real) or not 0 < float(eps) < 1:
+    if not is_number(eps) or not 0 < eps < 1:
         raise ValueError(f"eps must be between 0 and 1, got {eps!r}.")
     return float(eps)

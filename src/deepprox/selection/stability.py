@@ -14,9 +14,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
+from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._plain import need_plain
 from deepprox.estimators._resolve import resolve_network
 from deepprox.runtime import precision
@@ -130,7 +131,7 @@ def stability_selection(
     X, y = indexable(X, y)
     splitter = StratifiedShuffleSplit if is_classifier(estimator) else ShuffleSplit
     n = _num_samples(X)
-    draws = splitter(n_pairs, train_size=n // 2, test_size=n - n // 2, random_state=_seed(random_state))
+    draws = splitter(n_pairs, train_size=n // 2, test_size=n - n // 2, random_state=seed_of(random_state))
     halves = [half for pair in draws.split(X, y) for half in pair]
     run = Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
     alive = np.array(run(delayed(_alive)(estimator, X, y, grid, half) for half in halves))
@@ -140,10 +141,6 @@ def stability_selection(
     used = np.array([_strength(model, n_out)]) if grid is None else grid
     kept = float(alive.any(axis=1).sum(axis=1).mean())
     return Stability(used, alive.mean(axis=0), tuple(map(str, names)), len(halves), kept, float(threshold))
-
-
-def _seed(random_state: Any) -> int:
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _alive(estimator: Any, X: Any, y: Any, alphas: np.ndarray | None, half: np.ndarray) -> np.ndarray:

@@ -20,16 +20,17 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
+from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._plain import become, need_plain
+from deepprox.estimators._settings import resolve_settings
 from deepprox.estimators._standardize import Scale
 from deepprox.estimators._watch import _Silence, watching
-from deepprox.files import write_text
+from deepprox.files import folder_of, write_text
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem
 from deepprox.runtime import precision
@@ -83,6 +84,7 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
             raise ValueError(f"A streamed fit needs {name}={wanted}, got {getattr(model, name)!r}.")
     if isinstance(model.rho, np.ndarray | list | tuple) and any(np.ndim(one) for one in model.rho):
         raise ValueError("A streamed fit knows no row by its number: give rho one number per block.")
+    resolve_settings(model.get_params(deep=False))
     dtype, room = _resolve.resolve_dtype(model.dtype), room_of(max_memory)
     source = source_of(X, y, sample_weight)
     widths = [*np.atleast_1d(np.asarray(model.hidden_layer_sizes, int))]
@@ -124,11 +126,10 @@ class Plan(NamedTuple):
 
 def planned(model: Any, sample: int, chunk: int) -> Plan:
     """As many rows as the memory allows; for a fit that goes on, as many as it began with."""
-    seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
-    fresh = Plan(sample, chunk, int(seed))
+    fresh = Plan(sample, chunk, seed_of(model.random_state))
     if model.checkpoint is None:
         return fresh
-    file = Path(model.checkpoint) / "stream.json"
+    file = folder_of(model.checkpoint, "checkpoint") / "stream.json"
     if not (model.resume and file.exists()):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, json.dumps(fresh))
