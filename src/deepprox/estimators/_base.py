@@ -27,6 +27,7 @@ from deepprox.estimators._standardize import Moments, Scale, scale_of
 from deepprox.estimators._statistics import StatisticsMixin
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
 from deepprox.joining.quasi_newton import Memory
+from deepprox.memory import need, of_data, of_fit
 from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import bucket, keep_programs, precision
 from deepprox.solve import Options, Solution, in_dtype, initial, solve
@@ -216,6 +217,7 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
     def _pose(self, X: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Posed:
         """The problem that these observations and the parameters make."""
         dtype, allsum = X.dtype, _resolve.resolve_devices(self.devices)
+        need(of_data(len(X), X.shape[1] + Y.shape[1], dtype.itemsize))
         network = _resolve.resolve_network(self.get_params(deep=False), X.shape[1], Y.shape[1], dtype)
         loss = _resolve.resolve_loss(self.loss, self._losses, self.join, Y, weight, dtype, allsum)
         rho = _resolve.resolve_rho(self.rho, len(network.blocks), len(X))
@@ -270,12 +272,25 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         if self.warm_start and hasattr(self, "_W") and [w.shape for w in self._W] == shapes:
             W = (scale.from_inputs(self._scale.to_inputs(self._W[0])), *self._W[1:])
             return [tuple(np.asarray(w, problem.X.dtype) for w in W)], True
+        self._need_memory(problem)
+        return self._random(problem, scale), False
+
+    def _random(self, problem: Problem, scale: Scale) -> list[Weights]:
+        """Random starting weights."""
         seed = int(problem.allsum.first(seed_of(self.random_state)))
         # an input that never varies tells nothing, and no gradient would ever say so
         varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
         if problem.convex:
             varies[1:] = 0  # all starts end in the same place, and most weights of it are zero
-        return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.n_init)], False
+        return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.n_init)]
+
+    def _need_memory(self, problem: Problem) -> None:
+        """A sentence about a fit from random starts that this machine has no memory for."""
+        (n, n_in), sizes = problem.X.shape, [block.size for block in problem.network.blocks]
+        batch = _resolve.resolve_batch(self.get_params(deep=False), problem, n)
+        sweeps = len(sizes) > 1 and self.splits == "all" and not batch
+        reads, itemsize = problem.network.widths(n_in), problem.X.dtype.itemsize
+        need(*of_fit(n, reads, sizes, itemsize, int(self.n_init), sweeps, batch))
 
     def _keep(self, found: Solution, posed: Posed) -> None:
         """Fitted attributes, all of them NumPy: pickles need no device."""

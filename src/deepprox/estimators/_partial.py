@@ -9,6 +9,7 @@ import numpy as np
 from deepprox import moving
 from deepprox.estimators._standardize import Moments, Scale
 from deepprox.joining.live import Live
+from deepprox.memory import need, of_sums
 from deepprox.moving import Past
 from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import bucket
@@ -61,7 +62,8 @@ def learn(
     scale = moments.scale(model.standardize, dtype, problem.network.blocks[0].bias)
     problem = batch(problem, scale)
     if past is None:
-        start = model._starts(problem, scale)[0][0]
+        need(of_sums(problem.network.shapes(problem.X.shape[1]), dtype.itemsize))
+        start = model._random(problem, scale)[0]
         past = moving.nothing(start)
     else:
         start = scale.from_inputs(model._scale.to_inputs(model._W[0])), *model._W[1:]

@@ -32,7 +32,7 @@ class Softmax(Loss):
         return jnp.log(jnp.maximum(mu, 1e-8))
 
     def takes(self, y: np.ndarray) -> np.ndarray:
-        whole = np.abs(y.sum(1, keepdims=True) - 1) <= 1e-6 * y.shape[1]
+        whole = np.abs(y.sum(-1, keepdims=True) - 1) <= 1e-6 * y.shape[-1]
         return (y >= 0) & whole
 
     def draw(self, rng: np.random.Generator, mu: np.ndarray, count: np.ndarray) -> np.ndarray:

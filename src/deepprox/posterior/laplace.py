@@ -31,6 +31,7 @@ from scipy.special import gammaln, log_ndtr
 from deepprox.blocks import Dense
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import canonical
+from deepprox.memory import need, of_square
 from deepprox.penalties import L1, L2, ElasticNet, LogSum, StudentT
 from deepprox.posterior.chains import Record
 from deepprox.posterior.target import BIAS_SCALE, Target, pose
@@ -46,6 +47,7 @@ from deepprox.statistics.curvature import (
 )
 
 CURVATURES = ("auto", "full", "low_rank", "diagonal", "last_block")
+HESSIANS = 6  # matrices held at once while its factor is found
 EXACT = 5000  # live weights up to which the Hessian is formed
 RANK = 60  # directions in which a low-rank curvature bends otherwise than its diagonal
 FLAT = 1e-9  # curvature that counts as none, of a Hessian with a unit diagonal
@@ -113,6 +115,8 @@ def laplace(
         return _diagonal(target, W)
     if curvature == "low_rank" or (curvature == "auto" and live.size > EXACT):
         return _low_rank(_diagonal(target, W), W)
+    cheaper = "take curvature='low_rank' or 'diagonal'"
+    need(of_square(live.size, HESSIANS, f"second derivatives in {live.size} weights", cheaper))
     return _full(target, W, whole=curvature != "last_block")
 
 

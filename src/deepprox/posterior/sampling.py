@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from deepprox.memory import need, of_draws
 from deepprox.posterior import nuts, polya_gamma
 from deepprox.posterior.alternating import Alternating
 from deepprox.posterior.chains import Record, Sampler, collect
@@ -54,6 +55,7 @@ def sample_posterior(
     _whole("n_draws", n_draws, 4)
     _whole("n_warmup", n_warmup, 0)
     _whole("thin", 1 if thin is None else thin, 1)
+    need(of_draws(n_chains, n_draws, sum(w.size for w in W)))
     began = time.perf_counter()
     facts: dict[str, Any] = {}
     problem, W = in_dtype(jax.tree.map(np.asarray, (problem, W)), np.float64)

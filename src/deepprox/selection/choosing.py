@@ -12,6 +12,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _check_sample_weight
 
 from deepprox.estimators._plain import become
+from deepprox.memory import need, of_parts
 from deepprox.selection.paths import Path, sparsest_within, whole_path
 from deepprox.selection.progress import along
 from deepprox.statistics.names import CRITERIA
@@ -86,7 +87,9 @@ class ByFolds(Chooses):
         plain = self._estimator()
         found = self._path(plain, X, y, sample_weight)
         X, y = indexable(X, y)
-        folds = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(X, y))
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        need(of_parts(splitter.get_n_splits(X, y), len(y), "cv"))
+        folds = list(splitter.split(X, y))
         with along("folds", self.verbose) as told:
             run = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")
             given = plain, X, y, sample_weight, found.alphas, self.relax

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from deepprox.estimators._numbers import is_number, is_whole, need_switch, need_verbose, shown
 from deepprox.estimators._plain import need_plain
+from deepprox.memory import need, of_path
 from deepprox.runtime import precision
 from deepprox.selection.progress import along
 from deepprox.selection.walk import Walk, Walked, Way, walk
@@ -346,6 +347,7 @@ def path(
         raise ValueError("spacing='inputs' finds the strengths: give their number in place of alphas.")
     problem = Walk(clone(estimator), X, y, sample_weight)
     counted = isinstance(given, int)
+    need(of_path(given if counted else len(given), problem.n_weights))
     way = Way(counted, spacing == "inputs", direction == "both", bool(relax), max_iter)
     show = estimator.verbose if verbose is None else verbose
     grid = problem.grid(given, check_eps(eps)) if isinstance(given, int) else given

@@ -7,7 +7,6 @@ with ``q`` the mean number of inputs that a half-sample keeps.
 """
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from deepprox.estimators._numbers import seed_of
+from deepprox.estimators._numbers import is_number, is_whole, seed_of
 from deepprox.estimators._plain import need_plain
 from deepprox.estimators._resolve import resolve_network
+from deepprox.memory import need, of_parts
 from deepprox.runtime import precision
 from deepprox.selection.paths import strengths, whole_path
 from deepprox.selection.strength import by_name
@@ -119,9 +119,9 @@ def stability_selection(
         ``frequencies``, ``selected``, ``expected_errors``, ``frame()`` and ``plot()``.
     """
     need_plain(estimator, "stability_selection")
-    if not isinstance(n_pairs, Integral) or n_pairs < 1:
+    if not is_whole(n_pairs):
         raise ValueError(f"n_pairs must be a whole number of at least 1, got {n_pairs!r}.")
-    if not 0.5 < threshold <= 1:
+    if not is_number(threshold) or not 0.5 < threshold <= 1:
         raise ValueError(f"threshold must be above 0.5 and at most 1, got {threshold!r}.")
     if estimator.checkpoint is not None:
         raise ValueError("stability_selection fits many halves and keeps no checkpoint: set checkpoint=None.")
@@ -131,6 +131,7 @@ def stability_selection(
     X, y = indexable(X, y)
     splitter = StratifiedShuffleSplit if is_classifier(estimator) else ShuffleSplit
     n = _num_samples(X)
+    need(of_parts(2 * n_pairs, n // 2, "n_pairs"))
     draws = splitter(n_pairs, train_size=n // 2, test_size=n - n // 2, random_state=seed_of(random_state))
     halves = [half for pair in draws.split(X, y) for half in pair]
     run = Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")

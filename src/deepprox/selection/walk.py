@@ -48,6 +48,12 @@ class Walk:
         if self.base.problem.allsum.world > 1:
             raise ValueError("A path needs all observations in one process: fit one strength at a time.")
 
+    @property
+    def n_weights(self) -> int:
+        """How many weights its network has."""
+        problem = self.base.problem
+        return sum(a * b for a, b in problem.network.shapes(problem.X.shape[1]))
+
     def keeping(self, grid: np.ndarray, way: "Way") -> AbstractContextManager[Stages]:
         """The solutions of a walk in the folder of the estimator's checkpoints, if it has one."""
         model, told = self.model, np.array([float(value or 0) for value in way])
