@@ -116,7 +116,7 @@ warnings.simplefilter("ignore")
 given = json.loads(sys.argv[1])
 n, p = given.pop("n"), given.pop("p")
 X = np.random.default_rng(0).normal(size=(n, p))
-settings = {"max_iter": 30, "random_state": 0, "alpha": 0.01}
+settings = {"max_iter": 12, "random_state": 0, "alpha": 0.01}
 DeepRegressor(2, **settings).fit(X[:40, :2], X[:40, 0])
 asked, before = [], held("VmRSS")
 need = memory.of_fit
@@ -132,9 +132,9 @@ print(sum(cost.size for cost in asked), held("VmHWM") - before)
 @pytest.mark.parametrize(
     "given",
     [
-        {"n": 60, "p": 7000, "hidden_layer_sizes": 3},
-        {"n": 60, "p": 3, "hidden_layer_sizes": 7000},
-        {"n": 60, "p": 3, "hidden_layer_sizes": 200_000, "splits": "none"},
+        {"n": 60, "p": 4000, "hidden_layer_sizes": 3},
+        {"n": 60, "p": 3, "hidden_layer_sizes": 4000},
+        {"n": 60, "p": 3, "hidden_layer_sizes": 100_000, "splits": "none"},
     ],
     ids=["inputs", "units", "weights"],
 )

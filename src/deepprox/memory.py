@@ -1,7 +1,7 @@
 """How much memory work will take, from shapes alone, and how much is free: what cannot fit does not begin.
 
-Estimates are of what programs hold at their largest, and true to about a factor of two. They count arrays that
-grow with the data, the network or the number of results; compilers and libraries take some 100 MB more.
+Estimates are of what programs hold at their largest, and true to about a factor of two. They count arrays
+that grow with the data, the network or the number of results; compilers and libraries take some 100 MB more.
 """
 
 import math
