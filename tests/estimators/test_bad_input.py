@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from deepprox import DeepClassifier, DeepRegressor, links, load, losses, path, penalties
+from deepprox import DeepClassifier, DeepRegressor, fit_stream, links, load, losses, path, penalties
 from deepprox.penalties import Penalty
 from deepprox.struct import struct
 
@@ -225,6 +225,14 @@ def test_a_broken_sparse_matrix_is_not_read(way):
         model.fit(broken(*way), X[:, 0])
     with pytest.raises(ValueError, match="X is a broken sparse matrix"):
         model.fit(X, X[:, 0]).predict(broken(*way))
+
+
+@pytest.mark.parametrize(
+    "weight", [np.full(40, "1"), np.full(40, "2020", "M8[Y]"), np.full(40, 1j)], ids=lambda w: str(w.dtype)
+)
+def test_weights_of_a_stream(weight):
+    with pytest.raises(ValueError, match=r"sample_weight (must be one finite number|holds)"):
+        fit_stream(DeepRegressor(()), X, X[:, 0], weight)
 
 
 def test_a_sparse_response():

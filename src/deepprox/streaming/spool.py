@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from deepprox.estimators._given import need_table, numbers_of
 from deepprox.estimators._standardize import Moments
 from deepprox.streaming.sources import Batch, Source
 
@@ -138,12 +139,13 @@ def spool(
 
 def checked(batch: Batch, names: list[str] | None, before: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Finite numbers: inputs, responses as columns, weights."""
+    need_table("X", batch.X)
     X = np.asarray(batch.X, float)
     y = np.asarray(batch.y)
     if y.dtype.kind not in "biuf":
         raise ValueError("The response is not of numbers: fit classes with DeepClassifier.")
     y = np.asarray(y, float).reshape(len(X), -1)
-    weight = np.ones(len(X)) if batch.weight is None else np.asarray(batch.weight, float)
+    weight = np.ones(len(X)) if batch.weight is None else numbers_of(batch.weight)
     if not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
         name = repr(names[column]) if names else column
