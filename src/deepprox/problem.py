@@ -108,6 +108,11 @@ class Problem:
     allsum: Spread = static(default=same)
 
     @property
+    def n_rows(self) -> int:
+        """How many rows there are, wherever they are, with their padding: the same number for everybody."""
+        return int(self.allsum(np.asarray(len(self.weight))))
+
+    @property
     def convex(self) -> bool:
         """Whether there is one minimum: one block, its penalty and the loss convex."""
         blocks = self.network.blocks

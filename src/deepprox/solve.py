@@ -169,12 +169,12 @@ def solve(
             swept = stages.run(split, rough, starts, options, diary, stages).W
             left = options.max_iter - diary.length(0)
             routes = [revive(rough, swept, starts) if left else swept]
-            near = problem.allsum.in_memory and not problem.allsum.chained  # else every step is a journey
-            if near:
+            if problem.allsum.in_memory:
                 routes = [leak(rough, routes[0], options.tol, left, diary, stages)]
                 left = options.max_iter - diary.length(0)
             few = n_weights_of(starts[0]) <= SMALL
-            if (few or near) and left > FORK * quasi_newton.CHUNK:
+            # else every step of another route is a pass over the rows
+            if (few or problem.allsum.in_memory) and left > FORK * quasi_newton.CHUNK:
                 routes.append(starts)
             ready.result()
             diary.lap("split")

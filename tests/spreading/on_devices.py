@@ -168,7 +168,7 @@ def main(which):
         "drawn": drawn,
         "ties": lambda: starts_of(links.ReLU(), 10, 16),
         "lines": lambda: selections(()),
-        "curves": lambda: selections((4,), link="tanh"),
+        "curves": lambda: selections((4,), link="tanh", tol=1e-8),
         "one": lambda: fits(DeepClassifier, LABELS, (), alpha=0.01),
         "sigmoid": lambda: fits(DeepClassifier, LABELS, (5,), link="sigmoid", alpha=0.003, n_init=2),
         "relu": lambda: fits(DeepRegressor, SIGNAL, (5,), link="relu", alpha=0.01, where=3),

@@ -46,8 +46,13 @@ def worker(line, rank, world, n_starts):
         allsum = Reducer(partial(ask, line), rank, world)
         problem = posed(np.arange(rank, len(X), world), LINKS[n_starts], allsum)
         found = solve(problem, initial(problem, 0, n_starts), Options())
-    line.send(("done", found.objective, found.certificate, found.status, found.W))
+    line.send(("done", found.objective, phases(found), found.status, found.W))
     line.recv()  # a process that was spawned may linger at its end: the driver ends it
+
+
+def phases(found):
+    """The way that a fit took."""
+    return [row["phase"] for row in found.history]
 
 
 def drive(n_starts, world=2):
@@ -78,6 +83,7 @@ def test_two_processes_and_a_driver_fit_as_one(n_starts):
     whole = solve(problem, initial(problem, 0, n_starts), Options())
     one, other = drive(n_starts)
     assert one[3] == other[3] == whole.status == "converged"
+    assert one[2] == other[2] and {*one[2]} == {*phases(whole)} >= {"split", "join", "prune"}
     for a, b in zip(one[4], other[4], strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_allclose(one[1], whole.objective, rtol=1e-9)
@@ -108,6 +114,17 @@ def test_large_sums_do_not_hang_on_one_core():
     done = subprocess.run([sys.executable, "-c", ONE_CORE], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 2 * 100 * 2**10  # what XLA copies in another thread
+
+
+def test_a_fit_through_a_reducer_takes_the_way_of_one_without():
+    found, sums = [], []
+    for allsum in (same, Reducer(lambda arrays: sums.append(len(arrays)) or arrays, 0, 1)):
+        problem = posed(np.arange(len(X)), links.ReLU(), allsum)
+        found.append(solve(problem, initial(problem, 0, 1), Options()))
+    one, other = found
+    assert phases(one) == phases(other) and {*phases(one)} == {"split", "join", "prune", "newton"}
+    np.testing.assert_allclose(other.objective, one.objective, rtol=1e-9)
+    assert len(sums) < 3 * one.n_iter  # each is a message: a step takes one or two
 
 
 def test_segments_have_no_order():

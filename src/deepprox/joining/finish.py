@@ -165,9 +165,9 @@ def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
     A Newton step multiplies about ``7 m^3 + n m^2`` numbers, since it factorises some twenty times; a
     quasi-Newton step multiplies two for every observation and weight.
     """
-    if not problem.allsum.in_memory or problem.allsum.chained:
-        return COST  # both are journeys
-    n, m = len(problem.weight), free.size
+    if not problem.allsum.in_memory:
+        return COST  # both are passes over the rows
+    n, m = problem.n_rows, free.size
     return max(COST, (7 * m**3 + n * m**2) / (2 * n * sum(w.size for w in W)))
 
 

@@ -97,7 +97,7 @@ def join(
             origin = (part.put(small), memory) if taken else origin
         met, left = None if small is begin else met, max_iter - n_iter
         # from a solution on these data, or from where steps have led: elsewhere units may yet come to pay
-        if tries and ready and left and not direct and near(problem) and (met or memory):
+        if tries and ready and left and not direct and problem.allsum.in_memory and (met or memory):
             less = stages.run(prune, part.problem, small, tol, left, tries, note, met)
             tries, lasts, n_iter = 0, less.lasts, n_iter + len(less.rows)
             if less.memory is not None:
@@ -149,11 +149,6 @@ def join(
         # certified on its part and not on the whole: something outside wants to come alive
         wakes = float(on_part.certificate) <= tol
         part = whole(problem) if wakes else live_part(problem, live, widths, max_iter - n_iter)
-
-
-def near(problem: Problem) -> bool:
-    """Whether a look at all observations is no journey."""
-    return problem.allsum.in_memory and not problem.allsum.chained
 
 
 def live_residual(point: Point, W: Weights, step: float) -> float:

@@ -226,7 +226,7 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps:
 
 def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...], steps: int) -> bool:
     """Whether so many units have died that ``steps`` steps without them are worth another compilation."""
-    if not _alone(problem) or not _worth(problem, sum(w.size for w in W), steps):
+    if not problem.allsum.in_memory or not _worth(problem, sum(w.size for w in W), steps):
         return False
     return not live_part(problem, canonical(problem.network, W)[1], widths).all_of_it
 
@@ -234,12 +234,7 @@ def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...], steps: int) -
 def _worth(problem: Problem, n_weights: int, steps: float) -> bool:
     """Whether half of the products of so many steps take longer than compiling another program."""
     price = CPU if jax.default_backend() == "cpu" else GPU
-    return not _alone(problem) or steps * len(problem.weight) * n_weights / 2 >= price
-
-
-def _alone(problem: Problem) -> bool:
-    """Whether all observations are here: those elsewhere must come to the same verdicts."""
-    return problem.allsum.in_memory and problem.allsum.world == 1
+    return not problem.allsum.in_memory or steps * problem.n_rows * n_weights / 2 >= price
 
 
 def _can_shrink(block: Dense) -> bool:

@@ -21,7 +21,7 @@ from deepprox.joining.certificate import Flat, certificate, flatten
 from deepprox.joining.finish import LEAST, TRIALS, WELL_WITHIN, Finish, Step
 from deepprox.joining.kinks import Slopes
 from deepprox.problem import Problem, Weights
-from deepprox.spreading import program, same
+from deepprox.spreading import program
 
 FEW = 100  # weights up to which all their second derivatives cost less than quasi-Newton steps
 NUMBERS = 2**24  # observations times weights: what forming them holds
@@ -50,11 +50,11 @@ class Rows(NamedTuple):
 
 
 def suits(problem: Problem) -> bool:
-    """Whether a problem is convex, has one block with few weights, and all of its observations are here."""
-    network, (n, n_in) = problem.network, problem.X.shape
-    size = network.blocks[0].size * (1 + n_in)
-    few = size <= FEW and n * size <= NUMBERS
-    return problem.convex and network.smooth and few and problem.allsum == same
+    """Whether a problem is convex and has one block with few weights, and its rows can be held."""
+    network = problem.network
+    size = network.blocks[0].size * (1 + problem.X.shape[1])
+    few = size <= FEW and problem.n_rows * size <= NUMBERS
+    return problem.convex and network.smooth and few and problem.allsum.in_memory
 
 
 def second_derivatives(flat: Flat, w: Array) -> Array:
