@@ -18,7 +18,7 @@ import jaxlib
 import numpy as np
 
 from deepprox.cache import Doubt, Sealed, sealed
-from deepprox.programs import keep_in
+from deepprox.program_cache import keep_in
 
 WORTH = 2**23  # products that take longer than waking a thread does
 MANY = 8  # processors: a container may see more than it is given, and more do not gain much
