@@ -12,8 +12,9 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
+from deepprox.arrays import namespace
 from deepprox.newton import descend
 from deepprox.struct import static, struct
 
@@ -84,7 +85,7 @@ class Sigmoid(Link):
     """``1 / (1 + exp(-z))``: the logistic function."""
 
     def __call__(self, z: Array) -> Array:
-        return jax.nn.sigmoid(z)
+        return namespace(z).sigmoid(z)
 
 
 @struct
@@ -92,7 +93,7 @@ class Tanh(Link):
     """``tanh z = 2 sigmoid(2 z) - 1``."""
 
     def __call__(self, z: Array) -> Array:
-        return jnp.tanh(z)
+        return namespace(z).tanh(z)
 
 
 @struct
@@ -104,7 +105,7 @@ class LeakyReLU(Link):
     gain = math.sqrt(2)
 
     def __call__(self, z: Array) -> Array:
-        return jnp.where(z > 0, z, self.slope * z)
+        return namespace(z).where(z > 0, z, self.slope * z)
 
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
         """One candidate on each half-line, the lower of the two."""
@@ -125,7 +126,7 @@ class ReLU(Link):
     gain = math.sqrt(2)
 
     def __call__(self, z: Array) -> Array:
-        return jnp.where(z > 0, z, 0.0)
+        return namespace(z).where(z > 0, z, 0.0)
 
     def leaky(self) -> Link:
         """A steep leaky ReLU: a third of every gradient passes."""
@@ -141,7 +142,7 @@ class Softplus(Link):
     """``log(1 + exp(z))``: a smooth ReLU."""
 
     def __call__(self, z: Array) -> Array:
-        return jax.nn.softplus(z)
+        return namespace(z).softplus(z)
 
 
 @struct
@@ -151,8 +152,9 @@ class ELU(Link):
     gain = math.sqrt(1.5)
 
     def __call__(self, z: Array) -> Array:
-        # not jnp.minimum, whose derivative at a tie is one half
-        return jnp.where(z > 0, z, jnp.expm1(jnp.where(z > 0, 0.0, z)))
+        xp = namespace(z)
+        # not the minimum, whose derivative at a tie is one half
+        return xp.where(z > 0, z, xp.expm1(xp.where(z > 0, 0.0, z)))
 
 
 @struct
@@ -162,7 +164,7 @@ class SiLU(Link):
     gain = math.sqrt(2)
 
     def __call__(self, z: Array) -> Array:
-        return jax.nn.silu(z)
+        return namespace(z).silu(z)
 
 
 @struct
@@ -172,7 +174,7 @@ class GELU(Link):
     gain = math.sqrt(2)
 
     def __call__(self, z: Array) -> Array:
-        return jax.nn.gelu(z, approximate=False)
+        return namespace(z).gelu(z)
 
 
 @struct
@@ -180,7 +182,7 @@ class Sine(Link):
     """``sin z``: periodic features."""
 
     def __call__(self, z: Array) -> Array:
-        return jnp.sin(z)
+        return namespace(z).sin(z)
 
 
 @struct
@@ -188,7 +190,7 @@ class GaussianRBF(Link):
     """``exp(-z^2 / 2)``: a bump, large where the pre-activation is near zero."""
 
     def __call__(self, z: Array) -> Array:
-        return jnp.exp(-(z**2) / 2)
+        return namespace(z).exp(-(z**2) / 2)
 
 
 def pull_of_pieces(pieces: tuple, c: Array, q: Array, kappa: Array) -> Array:
@@ -211,7 +213,7 @@ class HardTanh(Link):
     kinks = (-1.0, 1.0)
 
     def __call__(self, z: Array) -> Array:
-        return jnp.clip(z, -1.0, 1.0)
+        return namespace(z).clip(z, -1.0, 1.0)
 
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
         """The lowest of three."""
@@ -226,7 +228,7 @@ class HardSigmoid(Link):
     kinks = (-3.0, 3.0)
 
     def __call__(self, z: Array) -> Array:
-        return jnp.clip(z / 6 + 0.5, 0.0, 1.0)
+        return namespace(z).clip(z / 6 + 0.5, 0.0, 1.0)
 
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
         """The lowest of three."""
@@ -308,7 +310,7 @@ class Softmax(GroupLink):
     group: int = static(default=0)
 
     def of_group(self, z: Array) -> Array:
-        return jax.nn.softmax(z, axis=-1)
+        return namespace(z).softmax(z, axis=-1)
 
 
 @struct
@@ -318,7 +320,7 @@ class LogSumExp(PooledLink):
     group: int = static(default=2)
 
     def of_group(self, z: Array) -> Array:
-        return jax.nn.logsumexp(z, axis=-1)
+        return namespace(z).logsumexp(z, axis=-1)
 
 
 @struct
@@ -340,14 +342,15 @@ class LpNorm(PooledLink):
             )
 
     def of_group(self, z: Array) -> Array:
-        far = lax.stop_gradient(jnp.abs(z))
+        xp = namespace(z)
+        far = xp.stop_gradient(xp.abs(z))
         safe = far.max(-1, keepdims=True)
-        safe = jnp.where(safe > 0, safe, 1.0)
+        safe = xp.where(safe > 0, safe, 1.0)
         # of a quotient that rounding leaves below 1 a high power would be 0: the largest is 1 exactly
-        size = jnp.where(far == safe, 1.0, far / safe) + (jnp.abs(z) - far) / safe
+        size = xp.where(far == safe, 1.0, far / safe) + (xp.abs(z) - far) / safe
         # at a zero the power has no derivative, and the norm of a zero group none at all: 0 is taken
-        powers = jnp.where(size > 0, jnp.where(size > 0, size, 1.0) ** self.p, 0.0).sum(-1)
-        norm = jnp.where(powers > 0, jnp.where(powers > 0, powers, 1.0) ** (1 / self.p), 0.0)
+        powers = xp.where(size > 0, xp.where(size > 0, size, 1.0) ** self.p, 0.0).sum(-1)
+        norm = xp.where(powers > 0, xp.where(powers > 0, powers, 1.0) ** (1 / self.p), 0.0)
         return norm * safe[..., 0]
 
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
@@ -377,7 +380,7 @@ class MaxAbs(PooledLink):
     group: int = static(default=2)
 
     def of_group(self, z: Array) -> Array:
-        return jnp.abs(z).max(-1)
+        return namespace(z).abs(z).max(-1)
 
     def pull(self, c: Array, q: Array, kappa: Array, z: Array, steps: int = 4) -> Array:
         """Exact: the level ``m`` at which the largest are cut, or to which the largest is raised.

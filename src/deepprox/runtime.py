@@ -17,6 +17,7 @@ import jax
 import jaxlib
 import numpy as np
 
+from deepprox import programs
 from deepprox.cache import Doubt, Sealed, sealed
 from deepprox.program_cache import keep_in
 
@@ -42,8 +43,10 @@ def precision(dtype: Any) -> Iterator[None]:
     """A context in which arrays of ``dtype`` stay what they are; nothing global changes.
 
     Products keep all digits of single precision, unless the user set JAX otherwise: accelerators would round
-    their factors to eleven bits, and no certificate below a thousandth could be reached.
+    their factors to eleven bits, and no certificate below a thousandth could be reached. Where many programs
+    are held they are let go first; in a forked process that cannot run any this is an error.
     """
+    programs.HERE.ready()
     asked = products_asked()
     token = _ASKED.set(asked)
     try:

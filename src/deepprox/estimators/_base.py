@@ -3,7 +3,7 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import cache, wraps
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._checkpoint import checkpointing
+from deepprox.estimators._forward import forward_of
 from deepprox.estimators._given import read, read_new
 from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._observations import counted, dense, merge, padded
@@ -28,19 +29,12 @@ from deepprox.estimators._statistics import StatisticsMixin
 from deepprox.estimators._watch import CallbackSupportMixin, watching, with_callbacks
 from deepprox.joining.quasi_newton import Memory
 from deepprox.memory import need, of_data, of_fit
-from deepprox.problem import Network, Problem, Weights
+from deepprox.problem import Problem, Weights
 from deepprox.runtime import bucket, keep_programs, precision
 from deepprox.solve import Options, Solution, in_dtype, initial, solve
 from deepprox.spreading import same
 
-PREDICT_ROWS = 2**15  # rows of one prediction: hidden layers of more are never held at once
 OF_SOME_FITS = ("_seen", "_stream", "n_passes_")  # facts that not every fit leaves
-
-
-@partial(jax.jit, static_argnames="as_mean")
-def _outputs(network: Network, loss: Any, W: Weights, X: jax.Array, as_mean: bool) -> jax.Array:
-    eta = network.forward(W, X)[-1]
-    return loss.mean(eta) if as_mean else eta
 
 
 class Posed(NamedTuple):
@@ -338,27 +332,14 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         return in_dtype(Problem(self._network, self._loss, X, y, weight), np.float64)
 
     def _outputs(self, X: Any, as_mean: bool) -> np.ndarray:
-        """``eta`` of new inputs, or its mean, in pieces of bounded size and few shapes."""
+        """``eta`` of new inputs, or its mean."""
         check_is_fitted(self)
         dtype = self._W[0].dtype
-        X = read_new(self, X, dtype)
-        X = self._scale.standardize(dense(X)).astype(dtype, copy=False)
-        out = []
-        keep_programs()
-        with precision(dtype):
-            for begin in range(0, len(X), PREDICT_ROWS):
-                piece = X[begin : begin + PREDICT_ROWS]
-                padded = np.zeros((bucket(len(piece)), X.shape[1]), dtype)
-                padded[: len(piece)] = piece
-                found = _outputs(self._network, self._loss, self._W, padded, as_mean)
-                out.append(np.asarray(found)[: len(piece)])
-        return np.concatenate(out)
+        return forward_of(self).outputs(read_new(self, X, dtype), as_mean)
 
     def _losses_of(self, X: Any, y: Any) -> np.ndarray:
         """The loss of every new observation."""
-        eta = self._outputs(X, as_mean=False)
-        with precision(eta.dtype):
-            return np.asarray(self._loss.value(eta, np.asarray(self._code(y), eta.dtype)))
+        return forward_of(self).losses(self._outputs(X, as_mean=False), self._code(y))
 
 
 def fits_alone(model: Any) -> bool:

@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 TIMES = ("date", "time", "period", "duration", "interval")  # how the types of such columns are called
-FORMATS = ["csr", "csc", "coo"]
+FORMATS = ["csr", "csc"]
 
 
 def read(model: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, np.ndarray]:

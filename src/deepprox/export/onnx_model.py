@@ -17,7 +17,6 @@ import numpy as np
 from deepprox import links, losses
 from deepprox.losses.positive import largest
 from deepprox.pruned import Pruned, prune
-from deepprox.struct import replace
 
 OPSET, IR_VERSION = 17, 8
 
@@ -107,7 +106,7 @@ def forward(graph: Graph, pruned: Pruned, scale: Any) -> str:
         product = graph.add("MatMul", reads, graph.constant(w.T))
         reads = graph.add("Add", product, graph.constant(b))
         if l < len(pruned.links):
-            reads = _link(graph, pruned.links[l], reads, pruned.places[l + 1])
+            reads = _link(graph, pruned.links[l], reads, len(b))
     return reads
 
 
@@ -162,21 +161,14 @@ MEANS: dict[type, Callable[[Graph, Any, str], str]] = {
 }
 
 
-def _link(graph: Graph, link: Any, z: str, units: np.ndarray) -> str:
+def _link(graph: Graph, link: Any, z: str, size: int) -> str:
     write = _known(LINKS, link, "link")
     if link.elementwise:
-        return write(graph, _at(link, units), z)
-    group = link.group or len(units)
+        return write(graph, link, z)
+    group = link.group or size
     grouped = graph.add("Reshape", z, graph.constant([0, -1, group], np.int64))
-    flat = graph.constant([0, len(units) // group * (link.width(group))], np.int64)
+    flat = graph.constant([0, size // group * (link.width(group))], np.int64)
     return graph.add("Reshape", write(graph, link, grouped), flat)
-
-
-def _at(link: Any, units: np.ndarray) -> Any:
-    """The link of some units, where it has a number for each."""
-    if isinstance(link, links.LeakyReLU) and np.ndim(link.slope):
-        return replace(link, slope=np.asarray(link.slope)[..., units])
-    return link
 
 
 def _leaky(graph: Graph, link: Any, z: str) -> str:

@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from deepprox import traces
+from deepprox.arrays import as_taken
 from deepprox.blocks import Dense
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
@@ -61,7 +61,7 @@ def absorbed(network: Network, W: Weights, kept: Kept | None = None) -> tuple[np
             goes = np.ones(len(here), bool) if kept is None else ~kept[l]
             constant = goes & feeds & ~(here[:, 1:] != 0).any(1)
             if constant.any():
-                level = np.asarray(block.link(jnp.asarray(here[:, 0])))
+                level = np.asarray(block.link(as_taken(here[:, 0], block.link)))
                 after[:, 0] += after[:, 1:][:, constant] @ level[constant]
                 after[:, 1:][:, constant] = 0
                 feeds &= ~constant

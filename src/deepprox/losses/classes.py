@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.arrays import namespace
 from deepprox.losses.contract import Loss, Separable, need
 from deepprox.losses.rounding import plus, plus_prox
 from deepprox.newton import descend
@@ -23,10 +24,10 @@ class Softmax(Loss):
     responses: ClassVar[str] = "at least 0 and add up to 1 in every row"
 
     def value(self, eta: Array, y: Array) -> Array:
-        return jax.nn.logsumexp(eta, axis=-1) - (y * eta).sum(-1)
+        return namespace(eta).logsumexp(eta, axis=-1) - (y * eta).sum(-1)
 
     def mean(self, eta: Array) -> Array:
-        return jax.nn.softmax(eta, axis=-1)
+        return namespace(eta).softmax(eta, axis=-1)
 
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.log(jnp.maximum(mu, 1e-8))
@@ -65,10 +66,10 @@ class Logistic(Separable):
 
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
-        return jax.nn.softplus(eta) - y * eta
+        return namespace(eta).softplus(eta) - y * eta
 
     def mean(self, eta: Array) -> Array:
-        return jax.nn.sigmoid(eta)
+        return namespace(eta).sigmoid(eta)
 
     def inverse_mean(self, mu: Array) -> Array:
         mu = jnp.clip(mu, 1e-8, 1 - 1e-8)
@@ -131,11 +132,11 @@ class SquaredHinge(Separable):
 
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
-        return jnp.maximum(1 - (2 * y - 1) * eta, 0) ** 2
+        return namespace(eta).maximum(1 - (2 * y - 1) * eta, 0) ** 2
 
     def mean(self, eta: Array) -> Array:
         """The probability at which ``eta`` is the best constant."""
-        return jnp.clip((1 + eta) / 2, 0, 1)
+        return namespace(eta).clip((1 + eta) / 2, 0, 1)
 
     def inverse_mean(self, mu: Array) -> Array:
         return 2 * mu - 1

@@ -3,12 +3,12 @@
 import math
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from scipy.special import gammaln, xlogy
 
+from deepprox.arrays import namespace
 from deepprox.losses.contract import Separable, need
 from deepprox.struct import struct
 
@@ -17,7 +17,8 @@ class _Exponential(Separable):
     """A response of mean ``exp(eta)``, as far as that is finite."""
 
     def mean(self, eta: Array) -> Array:
-        return jnp.exp(jnp.minimum(eta, largest(eta)))
+        xp = namespace(eta)
+        return xp.exp(xp.minimum(eta, largest(eta)))
 
     def inverse_mean(self, mu: Array) -> Array:
         return jnp.log(jnp.maximum(mu, 1e-8))
@@ -68,7 +69,8 @@ class NegativeBinomial(_Exponential):
 
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
-        return (y + 1 / self.dispersion) * jax.nn.softplus(eta + jnp.log(self.dispersion)) - y * eta
+        xp = namespace(eta)
+        return (y + 1 / self.dispersion) * xp.softplus(eta + xp.log(self.dispersion)) - y * eta
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         return y >= 0
@@ -122,8 +124,9 @@ def largest(eta: Array) -> float:
 
 def _exp(eta: Array) -> Array:
     """``exp(eta)``, continued by its tangent where it would overflow."""
-    core = jnp.minimum(eta, largest(eta))
-    return jnp.exp(core) * (1 + eta - core)
+    xp = namespace(eta)
+    core = xp.minimum(eta, largest(eta))
+    return xp.exp(core) * (1 + eta - core)
 
 
 def _solve_exp(weight: Array, c: Array) -> Array:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.arrays import namespace
 from deepprox.losses.contract import Loss, Separable, need
 from deepprox.losses.rounding import plus, plus_prox
 from deepprox.struct import struct
@@ -57,7 +58,7 @@ class Huber(Separable):
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
         r = eta - y
-        core = jnp.clip(r, -self.delta, self.delta)
+        core = namespace(r).clip(r, -self.delta, self.delta)
         return core * (r - core / 2)
 
     def mean(self, eta: Array) -> Array:

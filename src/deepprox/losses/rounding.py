@@ -3,12 +3,15 @@
 import jax.numpy as jnp
 from jax import Array
 
+from deepprox.arrays import namespace
+
 
 def plus(x: Array, width: Array | float | None) -> Array:
     """``max(x, 0)``, its kink rounded by a parabola where ``|x| < width``."""
     width = 0.0 if width is None else width
-    rounded = jnp.clip(x + width, 0, 2 * width) ** 2 / jnp.where(width > 0, 4 * width, 1)
-    return jnp.where(x >= width, x, rounded)
+    xp = namespace(x)
+    rounded = xp.clip(x + width, 0, 2 * width) ** 2 / (4 * width + (width <= 0))
+    return xp.where(x >= width, x, rounded)
 
 
 def plus_prox(u: Array, step: Array, width: Array | float | None) -> Array:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox.arrays import answers_numpy
 from deepprox.losses import Loss
 from deepprox.problem import Network, Weights
 from deepprox.report.table import Report, Table
@@ -62,19 +63,21 @@ class Diagnostics(NamedTuple):
         return float(np.nanmax(self.rhat)), float(np.nanmin(self.ess_bulk)), float(np.nanmin(self.ess_tail))
 
 
+def _one(network: Network, loss: Loss, W: Weights, mode: Weights | None, X: Any, as_mean: bool) -> Array:
+    """``eta`` of one draw, or its mean: of the network, or of what is linear in the weights around a mode."""
+    if mode is None:
+        eta = network.forward(W, X)[-1]
+    else:
+        away = jax.tree.map(jnp.subtract, W, mode)
+        eta = sum(jax.jvp(lambda W: network.forward(W, X)[-1], (mode,), (away,)))
+    return loss.mean(eta) if as_mean else eta
+
+
 @partial(jax.jit, static_argnames="as_mean")
 def _outputs(
     network: Network, loss: Loss, W: Weights, mode: Weights | None, X: Array, as_mean: bool
 ) -> Array:
-    def one(W: Weights) -> Array:
-        if mode is None:
-            eta = network.forward(W, X)[-1]
-        else:
-            away = jax.tree.map(jnp.subtract, W, mode)
-            eta = sum(jax.jvp(lambda W: network.forward(W, X)[-1], (mode,), (away,)))
-        return loss.mean(eta) if as_mean else eta
-
-    return lax.map(one, W)
+    return lax.map(lambda W: _one(network, loss, W, mode, X, as_mean), W)
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,11 +146,19 @@ class Draws:
 
     def outputs(self, X: np.ndarray, as_mean: bool = False) -> np.ndarray:
         """``eta`` of all draws, or their means, at inputs on the scale of the fit: (draws, rows, columns)."""
-        flat = tuple(w.reshape(-1, *w.shape[2:]) for w in self.W)
+        flat, X = tuple(w.reshape(-1, *w.shape[2:]) for w in self.W), np.asarray(X, float)
+        if self._in_numpy:
+            with np.errstate(all="ignore"):
+                draws = [_one(self.network, self.loss, W, None, X, as_mean) for W in zip(*flat)]
+            return np.asarray(draws)
         with precision(np.float64):
-            return np.asarray(
-                _outputs(self.network, self.loss, flat, self.mode, np.asarray(X, float), as_mean)
-            )
+            return np.asarray(_outputs(self.network, self.loss, flat, self.mode, X, as_mean))
+
+    @property
+    def _in_numpy(self) -> bool:
+        """Whether predictions need no derivatives: one block is linear in its weights as it is."""
+        links = [block.link for block in self.network.blocks]
+        return (self.mode is None or len(links) == 1) and answers_numpy(*links, self.loss)
 
     def mean(self, X: np.ndarray) -> np.ndarray:
         """The expected response, averaged over the draws, at inputs on the scale of the fit."""

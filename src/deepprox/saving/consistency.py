@@ -14,7 +14,6 @@ from deepprox.links import Link
 from deepprox.losses import Loss
 from deepprox.penalties import Penalty
 from deepprox.problem import Network
-from deepprox.runtime import precision
 
 NUMBERS: dict[str, type] = {
     "_n": int,
@@ -139,7 +138,7 @@ def _rehearse(facts: _Facts) -> None:
         return loss.mean(network.forward(W, X)[-1]), penalties
 
     try:
-        with precision(W[0].dtype):
+        with jax.enable_x64(W[0].dtype == np.float64):
             jax.eval_shape(run, W, X)
     except Exception as error:  # of any kind: the words come from a stranger
         raise ValueError(f"its network cannot be run ({type(error).__name__})") from None
