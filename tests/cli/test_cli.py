@@ -92,6 +92,11 @@ def test_fit_is_the_estimator(said, flowers):
     np.testing.assert_array_equal(table["p(setosa)"], ours.predict_proba(X)[:, 0])
 
 
+def test_outputs_without_a_bias(run):
+    run(*FLOWERS, "--no-intercept", "--out", "through-zero.deepprox")
+    assert not read("through-zero.deepprox").network.intercepts_[0].any()
+
+
 def test_the_summary_is_printed_and_remarks_go_to_standard_error(run):
     result = run(*FLOWERS)
     assert result.stdout.startswith("DeepClassifier: 4 - 3 softmax")

@@ -113,6 +113,12 @@ def test_a_stream_goes_on_from_a_fit(linear):
     assert not model._scale.mean.any() and not model.intercepts_[0].any()
 
 
+def test_rows_from_files_are_scaled_and_not_centred():
+    model = deepprox.fit_stream(DeepRegressor((), **GIVEN), X, Y)
+    assert not model.intercepts_[0].any()
+    np.testing.assert_allclose(model.coefs_standardized_[0][:, 0], lasso(X, Y, 0.02)[0].coef_, atol=1e-5)
+
+
 def test_it_is_saved_and_files_from_before_have_biases(tmp_path, deep):
     file, old = tmp_path / "new.deepprox", tmp_path / "old.deepprox"
     deep.save(file)
