@@ -85,6 +85,12 @@ def test_a_missing_folder_is_a_sentence(tmp_path):
             write(tmp_path / "nowhere" / "file")
 
 
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_what_is_no_name_is_a_sentence(name):
+    with pytest.raises(ValueError, match="is no name of a file"):
+        write_text(name, "")
+
+
 def test_a_full_disk_names_the_file_and_keeps_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "file"
     write_text(path, "old")

@@ -87,7 +87,10 @@ def need_writable(path: str | os.PathLike[str]) -> None:
 
 def target_of(path: str | os.PathLike[str]) -> Path:
     """The file that writing to ``path`` makes or replaces; OSError in a sentence where it must not."""
-    name, target = os.fsdecode(path), Path(os.path.realpath(os.fsdecode(path)))
+    name = os.fsdecode(path)
+    if not name or "\0" in name:
+        raise ValueError(f"{name!r} is no name of a file.")
+    target = Path(os.path.realpath(name))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} for {target.name}.")
     try:

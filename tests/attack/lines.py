@@ -180,7 +180,10 @@ LINES = [
     "iris --splits -1 --out iris",
 ]  # fmt: skip
 KEPT = {"link", "people.csv"}  # though lines ask for it: a link stays one
-SENTENCE = re.compile(r"deepprox: (?!None)[^\n]{9,1000}\.")
+# one sentence, or those about a table, one on each line
+SENTENCE = re.compile(
+    r"deepprox: (?!None)([^\n]{9,1000}\.|The table is refused for \d+ reasons:(\n[^\n]{9,1000}\.)+)"
+)
 
 
 def text(line):
@@ -237,7 +240,9 @@ def run(line):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ended = CliRunner().invoke(main, words, input="")
-    said = ended.stderr.strip().splitlines()[-1:] or [""]
+    lines = ended.stderr.strip().splitlines()
+    begun = [k for k, line in enumerate(lines) if line.startswith("deepprox: ")] or [len(lines) - 1]
+    said = ["\n".join(lines[max(begun[-1], 0) :])]
     after, error = kept(), ended.exception
     Path("model.deepprox").write_bytes(made["model"])
     gone = [name for name in before if name not in may and before[name] != after.get(name)]

@@ -230,4 +230,4 @@ def test_signals_end_with_their_codes(run, monkeypatch):
         assert run(*words, code=code).stderr == "deepprox: Interrupted. It can go on.\n"
     stop(MemoryError("Unable to allocate 1 TiB"))
     told = run(*words, code=2).stderr
-    assert told == "deepprox: There is not enough memory. Unable to allocate 1 TiB It can go on.\n"
+    assert told == "deepprox: There is not enough memory. Unable to allocate 1 TiB. It can go on.\n"

@@ -341,6 +341,29 @@ def test_a_folder_of_parquet_files_is_a_table(table, tmp_path):
     assert read_table(str(tmp_path / "t.parquet")).shape == table.shape
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("t.csv", b"a,b\n1,2\n3,4,5\n", "t.csv is no table: Expected 2 fields in line 3, saw 3."),
+        ("t.csv", b'a,b\n1,"2\n', "t.csv is no table: EOF inside string starting at row 1."),
+        ("t.csv.gz", b"\x1f\x8b" + bytes(99), "t.csv.gz is damaged: it cannot be unpacked"),
+        ("t.parquet", b"PAR1" + bytes(99) + b"PAR1", "t.parquet is damaged or no Parquet file: "),
+        ("t.feather", b"ARROW1" + bytes(99), "t.feather is damaged or no Feather file: "),
+    ],
+)
+def test_damaged_files_are_told_by_their_name(tmp_path, name, data, said):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ValueError) as caught:
+        read_table(str(tmp_path / name))
+    assert said in str(caught.value) and str(caught.value).endswith(".") and "\n" not in str(caught.value)
+
+
+def test_a_pattern_that_is_none_is_told(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"'\(\(' is no sign and no pattern that separates columns: .*\."):
+        read_table(str(tmp_path / "t.csv"), "((")
+
+
 def test_arrow_is_an_extra(table, tmp_path, monkeypatch):
     table.to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr(pd, "read_parquet", lambda path: (_ for _ in ()).throw(ImportError("pyarrow")))

@@ -64,6 +64,7 @@ def sentence(error: BaseException) -> str:
         said = f"There is not enough memory. {said}".strip()
     elif isinstance(error, KeyboardInterrupt | SystemExit):
         said = "Interrupted."
+    said += "" if said.endswith((".", "!", "?")) else "."
     return " ".join([said, *getattr(error, "__notes__", [])])
 
 

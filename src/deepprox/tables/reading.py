@@ -1,5 +1,6 @@
 """Reading a table from CSV, TSV, Parquet, Feather or standard input."""
 
+import gzip
 import io
 import lzma
 import os
@@ -14,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from deepprox.files import opened
-from deepprox.tables.refusals import refuse
+from deepprox.tables.refusals import Refused, refuse
 
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 ARROW = {".parquet": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.I)
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 def read_table(
@@ -42,13 +43,21 @@ def read_table(
             table = _read_arrow(source, ARROW[kind], part)
         except ImportError:
             raise ValueError(f"{ARROW[kind]} files need pyarrow: pip install 'deepprox[arrow]'.") from None
+        except Refused:
+            raise
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path} is damaged or no {ARROW[kind]} file: {_first(error)}.") from None
     else:
         try:
             table = _read_text(source, path, separator or TEXT[kind], part, na_values)
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not text in UTF-8: save it in that encoding.") from None
         except DAMAGED as error:
-            raise ValueError(f"{path} is damaged: it cannot be unpacked ({error}).") from None
+            raise ValueError(f"{path} is damaged: it cannot be unpacked ({_first(error)}).") from None
+        except re.error as error:
+            raise ValueError(
+                f"{separator!r} is no sign and no pattern that separates columns: {error}."
+            ) from None
         if table.shape[1] == 1 and separator is None and any(sign in table.columns[0] for sign in ";\t|,"):
             raise ValueError(
                 f"The first line of {path} is {table.columns[0]!r}, one column: if another sign separates "
@@ -119,16 +128,17 @@ def _read_text(
     names = need_names(header.iloc[0])
     if path == "-":
         source.seek(0)
+    table = {"header": 0, "names": names, "index_col": False, "skiprows": rows}
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # cells would be lost
         try:
-            return pd.read_csv(
-                source, header=0, names=names, index_col=False, skiprows=rows, **form, **missing
-            )
+            return pd.read_csv(source, **table, **form, **missing)
         except pd.errors.ParserWarning:
             raise ValueError(
                 f"The rows of {path} have more cells than its first line has names: name every column."
             ) from None
+        except pd.errors.ParserError as error:
+            raise ValueError(f"{path} is no table: {_first(error)}.") from None
 
 
 def _read_arrow(path: str, kind: str, part: tuple[int, int]) -> Any:
@@ -145,9 +155,17 @@ def _read_arrow(path: str, kind: str, part: tuple[int, int]) -> Any:
     return (pd.read_parquet if kind == "Parquet" else pd.read_feather)(path).iloc[k::of]
 
 
+def _first(error: BaseException) -> str:
+    """The first line of what a library says, without the names of its parts."""
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return line.removeprefix("Error tokenizing data. ").removeprefix("C error: ").rstrip(" .")
+
+
 def _kind(path: str) -> str:
     if path == "-":
         return ".csv"
+    if not path:
+        raise ValueError("The name of the table is empty: give that of a file.")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() not in PACKED]
     kind = suffixes[-1] if suffixes else ""
     if kind not in TEXT | ARROW:
