@@ -13,7 +13,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From low to high. A module imports from its own layer's file or folder, or from a lower layer.
 LAYERS = [
     {"programs", "arrays"},
-    {"struct", "files", "newton", "cache", "diary", "memory"},
+    {"struct", "checks", "files", "newton", "cache", "diary", "memory"},
     {"program_cache"},
     {"runtime"},
     {"traces"},

@@ -7,7 +7,7 @@ is an acceleration of the default and is tested against a brute-force minimiser.
 
 import math
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
+from numbers import Integral
 from typing import ClassVar
 
 import jax
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from deepprox.arrays import namespace
+from deepprox.checks import is_number
 from deepprox.newton import descend
 from deepprox.struct import static, struct
 
@@ -335,7 +336,7 @@ class LpNorm(PooledLink):
     largest: ClassVar[float] = 1e15
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.p, Real) and 1 <= self.p <= self.largest):
+        if not (is_number(self.p) and 1 <= self.p <= self.largest):
             raise ValueError(
                 f"LpNorm needs p of at least 1 and at most {self.largest:g}, got p={self.p!r}: the largest "
                 f"of a group, to which it tends, is MaxAbs."

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from deepprox import activities, links, losses, penalties, saving
 from deepprox.blocks import Dense
+from deepprox.checks import is_number, shown
 from deepprox.estimators import DeepClassifier, DeepRegressor
 from deepprox.estimators._base import DeepBase
 from deepprox.estimators._record import FitRecord
@@ -40,6 +41,7 @@ CLASSES = {
     saving.name_of(cls): cls
     for cls in (*ESTIMATORS, Columns, FitRecord, Scale, Network, Dense, *_vocabulary())
 }
+MOST_SAID = 300  # characters of what is wrong with a file
 
 
 class Saved(NamedTuple):
@@ -83,6 +85,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Any:
 def read(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Saved:
     """The parts of a saved file."""
     file = path_of(path, "path")
+    if not is_number(max_bytes):
+        raise ValueError(f"max_bytes must be a number of bytes, got {shown(max_bytes)}.")
     try:
         archive = saving.read(file, max_bytes)
         parts: dict[str, Any] = {name: archive.document.get(name) for name in ("model", "columns", "notes")}
@@ -97,7 +101,8 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Save
         if names is not None and names != [*vars(network).get("feature_names_in_", [])]:
             raise ValueError("its columns are not those that the network reads")
     except ValueError as error:
-        raise ValueError(f"{file} cannot be loaded: {error}.") from None
+        said = " ".join(str(error).split())[:MOST_SAID]  # names in a file may be of any length
+        raise ValueError(f"{file} cannot be loaded: {said}.") from None
     return Saved(network, columns, parts["notes"])
 
 

@@ -6,6 +6,7 @@ that grow with the data, the network or the number of results; compilers and lib
 
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,7 @@ class Cost(NamedTuple):
 
 def available() -> float:
     """Bytes of memory that this process may still take; infinite where the system does not tell."""
-    return min([_free(), *_left_in_groups()])
+    return min([_free(), *_left_in_groups(), *_left_in_limits()])
 
 
 def need(*costs: Cost) -> None:
@@ -115,6 +116,11 @@ def of_parts(count: int, n: int, name: str) -> Cost:
     return Cost(count * (8 * n + 200), "the rows of every part", f"take fewer of them ({name})")
 
 
+def of_word(size: int, name: str) -> Cost:
+    """Cost of an array that a word of the vocabulary holds."""
+    return Cost(COPIES * 8 * size, f"copies of {name}", f"make {name} one number or an array of few")
+
+
 def of_square(size: int, copies: int, what: str, change: str) -> Cost:
     """Cost of square matrices in double precision."""
     return Cost(8 * copies * size**2, what, change)
@@ -151,6 +157,21 @@ def _left_in_groups(
         for folder in (place, *place.parents):
             if folder.is_relative_to(base):
                 yield _left(folder / f"memory.{limit}", folder / f"memory.{used}", folder / "memory.stat")
+
+
+def _left_in_limits() -> Iterator[float]:
+    """What the limits of this process leave it: ``ulimit -v`` and ``ulimit -d``."""
+    try:
+        import resource  # not on every system
+
+        text = Path("/proc/self/status").read_text()
+    except (ImportError, OSError):
+        return
+    held = dict(re.findall(r"^(VmSize|VmData):\s*(\d+) kB$", text, re.MULTILINE))
+    for limit, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        most, _ = resource.getrlimit(limit)
+        if most != resource.RLIM_INFINITY and name in held:
+            yield float(max(most - 1024 * int(held[name]), 0))
 
 
 def _left(limit: Path, used: Path, stat: Path) -> float:

@@ -37,14 +37,13 @@ INNER = (
     "interval",
     "responses",
 )  # of draws: what the estimators call with what they checked
-THEIRS = ("set_", "get_")  # of scikit-learn
 NEEDS = {
     "X": "X",
     "y": "target",
     "path": "'here'",
     "estimator": "small('DeepRegressor', hidden_layer_sizes=())",
     "model": "small('DeepRegressor', hidden_layer_sizes=())",
-    "estimators": "[fitted('DeepRegressor')]",
+    "estimators": "[fitted('DeepRegressor'), small('DeepRegressor', hidden_layer_sizes=())]",
     "by": "'aic'",
     "mask": "np.ones((1, 3), bool)",
 }
@@ -154,11 +153,11 @@ def of_methods():
     for name in PLAIN:
         cls, target = getattr(deepprox, name), target_of(name)
         for method in sorted(dir(cls)):
-            found = inspect.getattr_static(cls, method)
-            if method.startswith(("_", *THEIRS)) or method == "fit" or isinstance(found, property):
+            function = getattr(cls, method)
+            ours = inspect.isfunction(function) and function.__module__.startswith("deepprox")
+            if method.startswith("_") or method == "fit" or not ours:  # what is scikit-learn's is its own
                 continue
             model = f"small({name!r})" if method == "partial_fit" else f"fitted({name!r})"
-            function = getattr(cls, method)
             yield from call(function, f"{name}.{method}", f"{model}.{method}", target, 3, ("self",))
 
 

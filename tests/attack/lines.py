@@ -7,7 +7,7 @@ import stat
 import traceback
 import warnings
 from hashlib import sha256
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -240,9 +240,7 @@ def run(line):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ended = CliRunner().invoke(main, words, input="")
-    lines = ended.stderr.strip().splitlines()
-    begun = [k for k, line in enumerate(lines) if line.startswith("deepprox: ")] or [len(lines) - 1]
-    said = ["\n".join(lines[max(begun[-1], 0) :])]
+    said = "\n".join(dropwhile(lambda line: not line.startswith("deepprox: "), ended.stderr.splitlines()))
     after, error = kept(), ended.exception
     Path("model.deepprox").write_bytes(made["model"])
     gone = [name for name in before if name not in may and before[name] != after.get(name)]
@@ -250,14 +248,14 @@ def run(line):
         last = traceback.extract_tb(error.__traceback__)[-1]
         return f"a traceback of {type(error).__name__}", str(error), f"{last.filename}:{last.lineno}"
     if gone:
-        return f"{gone[0]} is not what it was", said[0], ""
+        return f"{gone[0]} is not what it was", said, ""
     if ended.exit_code not in (0, 2, 3):
-        return f"the exit code {ended.exit_code}", said[0], ""
+        return f"the exit code {ended.exit_code}", said, ""
     if "Traceback" in ended.output:
-        return "a traceback in words", said[0], ""
-    if ended.exit_code == 2 and not ended.stderr.startswith("Usage: ") and not SENTENCE.fullmatch(said[0]):
-        return "no sentence", said[0], ""
-    return None, f"{ended.exit_code} {said[0]}", ""
+        return "a traceback in words", said, ""
+    if ended.exit_code == 2 and not ended.stderr.startswith("Usage: ") and not SENTENCE.fullmatch(said):
+        return "no sentence", said, ""
+    return None, f"{ended.exit_code} {said}", ""
 
 
 def asked(words):

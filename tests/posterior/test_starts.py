@@ -80,5 +80,5 @@ def test_the_last_block_alone(posed, fit, method):
 
 
 def test_what_may_vary(posed, fit):
-    with pytest.raises(ValueError, match="vary must be one of all, last_block, got 'first'"):
+    with pytest.raises(ValueError, match="vary must be 'all' or 'last_block', got 'first'"):
         sample_posterior(posed, fit, 40, vary="first")

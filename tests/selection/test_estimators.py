@@ -109,7 +109,7 @@ def test_parameters_are_kept_as_given(cls):
 def test_bad_rules_get_one_sentence(linear):
     with pytest.raises(ValueError, match="'min' or '1se'"):
         DeepRegressorCV((), rule="best").fit(*linear)
-    with pytest.raises(ValueError, match="criterion must be one of"):
+    with pytest.raises(ValueError, match="criterion must be 'aic', 'aicc'"):
         DeepRegressorIC((), criterion="dic").fit(*linear)
 
 

@@ -269,5 +269,5 @@ def test_choosing_without_what_it_needs_is_refused(data):
         found.select("bic")
     with pytest.raises(ValueError, match="needs validation data"):
         found.select("1se")
-    with pytest.raises(ValueError, match="Unknown rule"):
+    with pytest.raises(ValueError, match="rule must be 'aic', "):
         found.select("best")

@@ -242,7 +242,7 @@ def test_refits_that_fail_are_told(deep, monkeypatch):
 
 def test_what_cannot_be_computed_gets_a_sentence(deep):
     posed, W = deep
-    with pytest.raises(ValueError, match=r"method must be one of auto, exact, .*, got 'newton'"):
+    with pytest.raises(ValueError, match=r"method must be 'auto', 'exact', .*, got 'newton'"):
         degrees_of_freedom(posed, W, 150, "newton")
     with pytest.raises(ValueError, match="n_draws must be a whole number of at least 2, got 1"):
         degrees_of_freedom(posed, W, 150, "bootstrap", n_draws=1)

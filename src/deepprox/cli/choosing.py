@@ -85,6 +85,8 @@ def show_path(voice: Voice, options: dict[str, Any]) -> int:
         need_writable(out)
     if options["out"]:
         need_kind(options["out"])
+    if options["plot"]:
+        _need_picture(options["plot"])
     prepared = prepare(voice, options)
     walked = walk(prepared, options, voice)
     frame = pd.DataFrame(walked.record["frame"])
@@ -102,3 +104,12 @@ def show_path(voice: Voice, options: dict[str, Any]) -> int:
     picks = picks_table(walked.record["picks"], "What each rule chooses")
     voice.result(walked.record, f"{table.text(width=120)}\n\n{picks.text()}")
     return OK
+
+
+def _need_picture(path: str) -> None:
+    """ValueError for a name that does not say which kind of picture."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known, kind = FigureCanvasBase.get_supported_filetypes(), PurePath(path).suffix[1:].lower()
+    if kind and kind not in known:
+        raise ValueError(f"{path} is of an unknown kind {kind!r}: name it .svg, .png or .pdf.")

@@ -17,12 +17,12 @@ from deepprox.estimators import _resolve
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._forward import forward_of
 from deepprox.estimators._given import read, read_new
-from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._observations import counted, dense, merge, padded
 from deepprox.estimators._partial import check_settings, learn, stream_of
 from deepprox.estimators._posterior import PosteriorMixin
 from deepprox.estimators._record import FitRecord
 from deepprox.estimators._report import ReportMixin
+from deepprox.estimators._seeds import seed_of
 from deepprox.estimators._settings import resolve_settings
 from deepprox.estimators._standardize import Moments, Scale, scale_of
 from deepprox.estimators._statistics import StatisticsMixin

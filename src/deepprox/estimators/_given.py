@@ -8,6 +8,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
+from deepprox.checks import shown_text
+
+NUMBERS = ("bool", "int", "uint", "float", "double", "half", "sparse")  # kinds that need no second look
 TIMES = ("date", "time", "period", "duration", "interval")  # how the types of such columns are called
 FORMATS = ["csr", "csc"]
 
@@ -15,13 +18,15 @@ FORMATS = ["csr", "csc"]
 def read(model: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, np.ndarray]:
     """Inputs and responses that scikit-learn has validated for a fit of ``model``."""
     need_inputs(X)
-    need_table("y", y, times=not checks.get("y_numeric", False))
+    numbers = checks.get("y_numeric", False)
+    need_table("y", y, numbers)
     if scipy.sparse.issparse(y):
         raise TypeError("y is sparse, and a response must be dense: give y.toarray().")
     try:
-        return validate_data(model, X, y, accept_sparse=FORMATS, **checks)
+        X, y = validate_data(model, X, y, accept_sparse=FORMATS, **checks)
     except (TypeError, OverflowError) as error:
-        raise TypeError(f"X and y must be of numbers: {error}.") from error
+        raise TypeError(f"X and y must be of numbers: {_said(error)}.") from error
+    return X, read_new_response(y, numbers) if numbers and y.dtype.kind not in "biuf" else y
 
 
 def read_new(model: Any, X: Any, dtype: Any) -> Any:
@@ -30,42 +35,80 @@ def read_new(model: Any, X: Any, dtype: Any) -> Any:
     try:
         return validate_data(model, X, accept_sparse=FORMATS, dtype=dtype, reset=False)
     except (TypeError, OverflowError) as error:
-        raise TypeError(f"X must be of numbers: {error}.") from error
+        raise TypeError(f"X must be of numbers: {_said(error)}.") from error
+
+
+def read_new_response(y: Any, numbers: bool) -> np.ndarray:
+    """New responses as an array, of numbers where that is asked for."""
+    need_table("y", y, numbers)
+    try:
+        return np.asarray(y, float if numbers else None)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = "numbers" if numbers else "responses"
+        raise ValueError(f"y must be {kind}, one or a row for each row of X: {_said(error)}.") from error
+
+
+def _said(error: BaseException) -> str:
+    """What others said, in one line that is not long and has no full stop."""
+    return shown_text(str(error)).rstrip(".")
 
 
 def need_inputs(X: Any) -> None:
     """A sentence about inputs that are no table of numbers with a name for each column."""
     need_table("X", X)
     need_whole(X)
-    for name, count in Counter(getattr(X, "columns", [])).items():
-        if count > 1:
-            raise ValueError(f"{count} columns of X are named {name!r}: give every column a name of its own.")
 
 
-def need_table(what: str, given: Any, times: bool = False) -> None:
-    """A sentence about cells that are masked, complex, or dates and times, unless ``times`` are welcome."""
+def need_table(what: str, given: Any, numbers: bool = True) -> None:
+    """A sentence about columns of one name, cells that are masked, and what is no number where it must be."""
     if np.ma.is_masked(given):
         raise ValueError(
             f"{what} has masked cells, which would be read as data: fill them, or drop their rows."
         )
-    for column, kind in _kinds(given):
+    if getattr(getattr(given, "dtype", None), "names", None):
+        raise TypeError(f"{what} is an array of records: make it a DataFrame, or an array of numbers.")
+    kinds = [*_kinds(given)]
+    for column, count in Counter(column for column, _ in kinds).items():
+        if count > 1:
+            raise ValueError(
+                f"{count} columns of {what} are named {column!r}: give every column a name of its own."
+            )
+    for column, kind in kinds:
         where = what if column is None else f"Column {column!r} of {what}"
         if kind.startswith("complex"):
             raise ValueError(f"Complex data not supported: {where} holds {kind}.")
-        if kind.startswith(TIMES) and not times:
+        if kind.startswith(TIMES) and numbers:
             raise ValueError(
                 f"{where} holds {kind}, which is no number: put what matters of it (a year, a duration in "
                 f"seconds, a middle) into a column of numbers."
             )
+        if column is not None and numbers and not kind.startswith(NUMBERS):
+            _need_numbers(given[column], where)
 
 
 def _kinds(given: Any) -> Iterator[tuple[Any, str]]:
     """The types of all columns, in small letters, with their names where they have some."""
-    columns = getattr(given, "columns", None)
+    if hasattr(given, "columns") and hasattr(given, "dtypes"):  # of pandas, Polars, Dask
+        columns = zip(given.columns, given.dtypes)
+    elif hasattr(given, "column_names") and hasattr(given, "schema"):  # of Arrow
+        columns = zip(given.column_names, given.schema.types)
+    else:
+        columns = None
     if columns is not None:
-        yield from ((column, str(kind).lower()) for column, kind in zip(columns, given.dtypes))
+        yield from ((column, str(kind).lower()) for column, kind in columns)
     elif not scipy.sparse.issparse(given):
         yield None, str(getattr(given, "dtype", "")).lower()
+
+
+def _need_numbers(column: Any, where: str) -> None:
+    """A sentence about a column whose cells are no numbers; texts that can be read as numbers are."""
+    try:
+        np.asarray(column, float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{where} must be of numbers ({_said(error)}): make numbers of it, such as a column of 0 and 1 "
+            f"for each level, or leave it out."
+        ) from error
 
 
 def need_whole(X: Any) -> None:
@@ -99,11 +142,13 @@ def numbers_of(sample_weight: Any) -> np.ndarray:
     need_table("sample_weight", sample_weight)
     try:
         given = np.asarray(sample_weight)
-        numbers = given.astype(np.float64) if given.dtype.kind in "biufO" else None
+        usual = given.ndim < 2 and given.dtype.kind in "biufO"
+        numbers = given.astype(np.float64, copy=False) if usual else None
     except (TypeError, ValueError, OverflowError):
         numbers = None
     if numbers is None or (given.dtype.kind == "O" and any(isinstance(one, str) for one in given.flat)):
         raise ValueError(
-            "sample_weight must be one finite number for each observation: make numbers of texts and dates."
+            "sample_weight must be one finite number for each observation, in one column: make numbers of "
+            "texts and dates."
         )
     return numbers

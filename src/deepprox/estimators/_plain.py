@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from sklearn.base import clone
+
+from deepprox.checks import shown_text
 from deepprox.estimators._base import OF_SOME_FITS, DeepBase, fits_alone
 from deepprox.saving.tree import PASSING
 
@@ -15,6 +18,17 @@ def need_plain(estimator: Any, who: str) -> None:
             f"themselves, and not a {kind.__module__}.{kind.__qualname__}: give one of them with the same "
             f"settings."
         )
+
+
+def copied(estimator: Any) -> Any:
+    """A clone of an estimator; TypeError where a parameter is what cannot be copied, such as a generator."""
+    try:
+        return clone(estimator)
+    except TypeError as error:
+        raise TypeError(
+            f"A parameter of {type(estimator).__name__} cannot be copied ({shown_text(str(error))}): give "
+            f"plain values."
+        ) from error
 
 
 def become(model: Any, fitted: Any) -> None:

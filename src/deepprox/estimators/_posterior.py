@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from deepprox.estimators._given import read_new
-from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._observations import dense
+from deepprox.estimators._seeds import seed_of
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import sure
 
@@ -108,17 +108,22 @@ class PosteriorMixin:
 
     def _inputs(self, X: Any, posterior: "Draws") -> np.ndarray:
         """Inputs as the draws take them."""
+        check_is_fitted(self)
+        self._need_draws(posterior)
+        X = read_new(self, X, np.float64)
+        return self._scale.standardize(dense(X))
+
+    def _need_draws(self, posterior: Any) -> None:
+        """A sentence about what are no draws of this network."""
         from deepprox.posterior import Draws
 
-        check_is_fitted(self)
         if not isinstance(posterior, Draws):
             raise TypeError(
                 f"posterior must be what sample_posterior() returns, got {type(posterior).__name__}."
             )
-        X = read_new(self, X, np.float64)
         if [w.shape[2:] for w in posterior.W] != [w.shape for w in self._W]:
             raise ValueError("These draws are of a network of another shape: sample this one.")
-        return self._scale.standardize(dense(X))
 
     def _posterior_mean(self, X: Any, posterior: "Draws") -> np.ndarray:
-        return posterior.mean(self._inputs(X, posterior)).astype(self._W[0].dtype)
+        X = self._inputs(X, posterior)
+        return posterior.mean(X).astype(self._W[0].dtype)

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from deepprox.checks import shown
+from deepprox.estimators._given import read_new_response
 from deepprox.report.summary import summarize
 from deepprox.report.table import Report
 from deepprox.saving import save
@@ -84,6 +87,15 @@ class ReportMixin:
         from deepprox.report.paths import record_of_path
 
         check_is_fitted(self)
+        if not isinstance(title, str | None):
+            raise TypeError(f"title must be text, got {shown(title)}.")
+        if regularization_path is not None and getattr(regularization_path, "solutions", None) is None:
+            raise TypeError(
+                f"regularization_path must be what deepprox.path() returns, got {shown(regularization_path)}."
+            )
+        if posterior is not None:
+            self._need_draws(posterior)  # type: ignore[attr-defined]
+        y = read_new_response(y, numbers=not isinstance(self, ClassifierMixin))
         along = None if regularization_path is None else record_of_path(regularization_path)
         write_report(self, path, X, y, title=title, path_record=along, draws=posterior)
 

@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from deepprox import links
 from deepprox.activities import Activity
 from deepprox.blocks import Dense
-from deepprox.estimators._numbers import is_number, is_whole, shown
+from deepprox.checks import is_number, is_whole, shown
 from deepprox.estimators._words import as_arrays, need_numbers, need_strength, rehearse
 from deepprox.links import Link
 from deepprox.losses import (
@@ -317,7 +317,8 @@ def resolve_rho(rho: Any, n_blocks: int, n: int) -> tuple[np.ndarray, ...] | Non
     )
     if is_number(rho):
         rho = (rho,) * n_blocks
-    if isinstance(rho, str) or not isinstance(rho, list | tuple | np.ndarray) or len(rho) != n_blocks:
+    several = isinstance(rho, list | tuple) or (isinstance(rho, np.ndarray) and rho.ndim > 0)
+    if not several or len(rho) != n_blocks:
         raise ValueError(sentence)
     try:
         each = tuple(np.asarray(one, float) for one in rho)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deepprox.estimators._numbers import is_number, is_whole, need_seed, need_switches, shown
+from deepprox.checks import is_number, is_whole, need_switches, shown
 from deepprox.estimators._resolve import resolve_sizes, resolve_splits
+from deepprox.estimators._seeds import need_seed
 from deepprox.files import folder_of
 
 

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from deepprox.estimators._numbers import seed_of
+from deepprox.checks import need_name
+from deepprox.estimators._seeds import seed_of
 from deepprox.problem import Problem
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelihood
-from deepprox.statistics.degrees_of_freedom import DegreesOfFreedom, degrees_of_freedom, uncertified
+from deepprox.statistics.degrees_of_freedom import (
+    METHODS,
+    DegreesOfFreedom,
+    degrees_of_freedom,
+    uncertified,
+)
 
 
 class StatisticsMixin:
@@ -47,6 +53,7 @@ class StatisticsMixin:
             ``value``, ``standard_error`` of the draws, and why not where it is not defined.
         """
         check_is_fitted(self)
+        need_name("method", method, METHODS)
         known = self._known.get("df", {})
         if known and (method == "auto" or method == known["method"] == "exact"):  # draws are asked for anew
             return DegreesOfFreedom(**known)

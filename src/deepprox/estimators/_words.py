@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from deepprox.estimators._numbers import shown
+from deepprox.checks import shown
+from deepprox.memory import need, of_word
 
 VOCABULARY = ("deepprox.links", "deepprox.losses", "deepprox.penalties", "deepprox.activities")
 _REHEARSED: set[tuple] = set()  # what went well: to run it again would take longer than a small fit
@@ -23,6 +24,7 @@ def need_numbers(word: Any) -> None:
     """
     for field in fields(word) if _is_ours(word) else ():
         value = getattr(word, field.name)
+        need(of_word(np.size(value) if isinstance(value, np.ndarray | jax.Array) else 1, field.name))
         given = field.metadata.get("static") or field.type is Any or (value is None and field.default is None)
         if not given and not _are_numbers(value, finite=field.name not in getattr(word, "endless", ())):
             raise ValueError(
@@ -40,6 +42,8 @@ def need_strength(word: Any, noun: str) -> None:
 
 def _are_numbers(value: Any, finite: bool) -> bool:
     if not isinstance(value, Real | np.ndarray | np.generic | jax.Array):
+        return False
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
         return False
     array = np.asarray(value)
     if array.dtype.kind not in ("biuf" if array.ndim else "iuf"):

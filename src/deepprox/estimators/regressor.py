@@ -8,8 +8,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from deepprox.estimators._base import DeepBase, fits_alone
-from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._resolve import DEFAULT_ALPHA, REGRESSION_LOSSES
+from deepprox.estimators._seeds import seed_of
 from deepprox.posterior.draws import need_level
 from deepprox.statistics.criteria import Risk, sure
 
@@ -303,5 +303,6 @@ class DeepRegressor(RegressorMixin, DeepBase):
         seed = seed_of(random_state)
         if posterior is None:
             posterior = self.sample_posterior("laplace", random_state=seed)
-        ends = posterior.interval(self._inputs(X, posterior), float(level), seed)
+        X = self._inputs(X, posterior)
+        ends = posterior.interval(X, float(level), seed)
         return tuple(end[:, 0] if self._one_column else end for end in ends)

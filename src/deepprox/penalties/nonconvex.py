@@ -2,13 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from numbers import Real
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox.checks import is_number, shown
 from deepprox.penalties.contract import Number, Penalty, need, soft_threshold
 from deepprox.struct import static, struct
 
@@ -123,8 +123,9 @@ class Bridge(Penalty):
     q: float = static(default=0.5)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.q, Real) and 0 < self.q < 1):
-            raise ValueError(f"Bridge needs 0 < q < 1, got q={self.q!r}; L1 is q = 1 and L0 is q = 0.")
+        if not (is_number(self.q) and 0 < self.q < 1):
+            raise ValueError(f"Bridge needs 0 < q < 1, got q={shown(self.q)}; L1 is q = 1 and L0 is q = 0.")
+        object.__setattr__(self, "q", float(self.q))  # programs know no fractions
 
     def value(self, w: Array) -> Array:
         size = jnp.abs(w)

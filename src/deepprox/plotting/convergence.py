@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from deepprox.plotting.axes import need_axes
 from deepprox.plotting.colours import INK, MUTED
 
 PHASES = {
@@ -87,6 +88,7 @@ class ConvergenceDisplay:
         """
         import matplotlib.pyplot as plt
 
+        need_axes(ax)
         self.residual_ax_ = None
         if ax is None:
             self.figure_, (self.ax_, self.residual_ax_) = plt.subplots(

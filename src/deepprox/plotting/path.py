@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from deepprox.plotting.axes import need_axes
 from deepprox.plotting.colours import FAINT, INK, MUTED, SEQUENCE
 
 NAMED = len(SEQUENCE)  # inputs that get a colour and a name; the others are drawn faintly
@@ -102,6 +103,7 @@ class RegularizationPathDisplay:
         """
         import matplotlib.pyplot as plt
 
+        need_axes(ax)
         if ax is None:
             count = 2 + len(self.curves)
             self.figure_, axes = plt.subplots(

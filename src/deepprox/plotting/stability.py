@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from deepprox.plotting.axes import need_axes
 from deepprox.plotting.colours import FAINT, INK, MUTED, SEQUENCE
 
 MOST = 25  # bars
@@ -43,6 +44,7 @@ class StabilityDisplay:
         """
         import matplotlib.pyplot as plt
 
+        need_axes(ax)
         one = len(self.stability.alphas) == 1
         bars = min(len(self.stability.names), MOST)
         if ax is None:

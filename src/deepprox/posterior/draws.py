@@ -10,7 +10,6 @@ nothing of labels, so that they are judged first.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Real
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +18,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox.arrays import answers_numpy
+from deepprox.checks import is_number, is_whole, shown
 from deepprox.losses import Loss
 from deepprox.problem import Network, Weights
 from deepprox.report.table import Report, Table
@@ -383,6 +383,9 @@ class Draws:
         """
         from deepprox.posterior.pictures import predictive_check
 
+        for name, value in (("n_replicates", n_replicates), ("random_state", random_state)):
+            if not is_whole(value, least := int(name == "n_replicates")):
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {shown(value)}.")
         return predictive_check(self, n_replicates, random_state)
 
 
@@ -392,8 +395,8 @@ def _ends(level: float) -> tuple[str, str]:
 
 def need_level(level: Any) -> None:
     """Complain about what is no probability."""
-    if not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise ValueError(f"level must be a probability between 0 and 1, got {level!r}.")
+    if not is_number(level) or not 0 < level < 1:
+        raise ValueError(f"level must be a probability between 0 and 1, got {shown(level)}.")
 
 
 def _pieces(X: np.ndarray) -> list[np.ndarray]:

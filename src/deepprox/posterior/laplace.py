@@ -29,6 +29,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.special import gammaln, log_ndtr
 
 from deepprox.blocks import Dense
+from deepprox.checks import need_name
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import canonical
 from deepprox.memory import need, of_square
@@ -104,8 +105,7 @@ def laplace(
         without, or all of the last block, whose weights alone then vary. "auto" is "full" up to 5000 live
         weights, then "low_rank".
     """
-    if curvature not in CURVATURES:
-        raise ValueError(f"curvature must be one of {', '.join(CURVATURES)}, got {curvature!r}.")
+    need_name("curvature", curvature, CURVATURES)
     W = canonical(problem.network, W)[0]
     live = live_weights(problem, W)
     if curvature == "last_block":

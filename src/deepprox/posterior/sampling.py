@@ -3,12 +3,12 @@
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
-from numbers import Integral
 from typing import Any
 
 import jax
 import numpy as np
 
+from deepprox.checks import is_whole, need_name, need_verbose, shown
 from deepprox.memory import need, of_draws
 from deepprox.posterior import nuts, polya_gamma
 from deepprox.posterior.alternating import Alternating
@@ -47,14 +47,13 @@ def sample_posterior(
     verbose: int = 0,
 ) -> Draws:
     """Draws around the fit ``W``; parameters as in ``sample_posterior`` of the estimators."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-    if vary not in VARY:
-        raise ValueError(f"vary must be one of {', '.join(VARY)}, got {vary!r}.")
+    need_name("method", method, METHODS)
+    need_name("vary", vary, VARY)
     _whole("n_chains", n_chains, 1)
     _whole("n_draws", n_draws, 4)
     _whole("n_warmup", n_warmup, 0)
     _whole("thin", 1 if thin is None else thin, 1)
+    need_verbose(verbose)
     need(of_draws(n_chains, n_draws, sum(w.size for w in W)))
     began = time.perf_counter()
     facts: dict[str, Any] = {}
@@ -99,8 +98,8 @@ def sample_posterior(
 
 
 def _whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if not is_whole(value, least):
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {shown(value)}.")
 
 
 def last_block(problem: Problem, W: Weights) -> tuple[Problem, Weights]:

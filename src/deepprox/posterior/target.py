@@ -22,7 +22,6 @@ needs second derivatives, stays on the live weights, where there are some.
 """
 
 import math
-from numbers import Real
 from typing import Any
 
 import jax
@@ -30,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.checks import is_spread, need_spread, shown
 from deepprox.joining.certificate import ravel
 from deepprox.posterior.propriety import fixed_weights, need_proper
 from deepprox.problem import Problem, Weights
@@ -121,8 +121,7 @@ def pose(
     """
     need_likelihood(problem)
     variance = _variance(problem, sigma)
-    if not 0 < bias_scale < math.inf:
-        raise ValueError(f"bias_scale must be a positive number, got {bias_scale!r}.")
+    need_spread("bias_scale", bias_scale)
     problem = in_dtype(jax.tree.map(np.asarray, problem), np.float64)
     shapes = tuple((int(w.shape[0]), int(w.shape[1])) for w in W)
     if places is None:
@@ -149,12 +148,12 @@ def _variance(problem: Problem, sigma: float | None) -> float:
                 f"follows from its mean."
             )
         return 1.0
-    if not isinstance(sigma, Real) or not 0 < float(sigma) < math.inf:
+    if not is_spread(sigma):
         raise ValueError(
             f"Squared loss leaves the variance open: sigma must be a positive number, or 'sampled' "
-            f"with method='proximal', got {sigma!r}."
+            f"with method='proximal', got {shown(sigma)}."
         )
-    return float(sigma) ** 2
+    return float(sigma) ** 2  # type: ignore[arg-type]
 
 
 def _ridge(problem: Problem, shapes: tuple[tuple[int, int], ...], bias_scale: float) -> np.ndarray:

@@ -93,6 +93,8 @@ def _check_entries(entries: list[zipfile.ZipInfo], limit: int) -> None:
     expected = [DOCUMENT, *(_array_name(number) for number in range(len(entries) - 1))]
     if [entry.filename for entry in entries] != expected:
         raise ValueError(f"it does not hold {DOCUMENT} and its numbered arrays, in order and nothing else")
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        raise ValueError("it is packed in a way that deepprox never packs")
     # no entry unpacks to more than it declares
     _limit("it unpacks to", sum(entry.file_size for entry in entries), "bytes", limit)
     text, *arrays = entries

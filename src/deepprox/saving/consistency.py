@@ -7,6 +7,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import jax
 import numpy as np
+from sklearn.base import ClassifierMixin
 
 from deepprox.activities import Activity
 from deepprox.blocks import Dense
@@ -36,7 +37,7 @@ def check_model(model: Any) -> None:
     _check_weights(facts)
     _rehearse(facts)
     _check_inputs(facts)
-    _check_outputs(facts)
+    _check_outputs(facts, isinstance(model, ClassifierMixin))
     _need(fits(model.tol, float), "tol is not a number")
     check_types(facts["solution_"], "solution_")
     history = facts["_history"]
@@ -162,10 +163,10 @@ def _check_inputs(facts: _Facts) -> None:
         _need(all(isinstance(name, str) for name in names), "feature_names_in_ holds more than texts")
 
 
-def _check_outputs(facts: _Facts) -> None:
+def _check_outputs(facts: _Facts, classifies: bool) -> None:
     n_out = facts["n_outputs_"]
     _need(n_out == facts["_network"].blocks[-1].size, "n_outputs_ is not that of the network")
-    if "classes_" in facts:
+    if classifies:
         classes = facts["classes_"]
         _need(isinstance(classes, np.ndarray) and classes.ndim == 1, "classes_ is not an array")
         _need(len(classes) == (n_out if n_out > 1 else 2), "classes_ does not fit the outputs")

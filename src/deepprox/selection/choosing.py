@@ -11,6 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _check_sample_weight
 
+from deepprox.checks import need_jobs, need_name
 from deepprox.estimators._plain import become
 from deepprox.memory import need, of_parts
 from deepprox.selection.paths import Path, sparsest_within, whole_path
@@ -82,8 +83,8 @@ class ByFolds(Chooses):
         self : object
             The fitted estimator.
         """
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be 'min' or '1se', got {self.rule!r}.")
+        need_name("rule", self.rule, RULES)
+        need_jobs(self.n_jobs)
         plain = self._estimator()
         found = self._path(plain, X, y, sample_weight)
         X, y = indexable(X, y)
@@ -160,9 +161,7 @@ class ByCriterion(Chooses):
         self : object
             The fitted estimator.
         """
-        if self.criterion not in (*CRITERIA,):
-            known = ", ".join(repr(name) for name in CRITERIA)
-            raise ValueError(f"criterion must be one of {known}, got {self.criterion!r}.")
+        need_name("criterion", self.criterion, CRITERIA)
         found = self._path(self._estimator(), X, y, sample_weight)
         choice = found.select(self.criterion)
         self._become(found, choice.index)

@@ -6,8 +6,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
+from deepprox.checks import need_name, need_spread, need_verbose, shown
+from deepprox.estimators._base import DeepBase
+from deepprox.estimators._plain import copied
 from deepprox.estimators._resolve import peek_loss
 from deepprox.posterior.laplace import laplace
 from deepprox.report.summary import architecture
@@ -51,9 +54,7 @@ class Comparison:
 
     def values(self, by: str) -> np.ndarray:
         """A criterion of every model, or minus twice its log evidence; nan where it is not defined."""
-        if by not in MEASURES:
-            known = ", ".join(repr(name) for name in MEASURES)
-            raise ValueError(f"Models are compared by one of {known}, not by {by!r}.")
+        need_name("by", by, MEASURES)
         if by == "evidence":
             return -2 * np.array(self.log_evidence)
         return np.array([getattr(one, by) for one in self.criteria], float)
@@ -100,6 +101,8 @@ class Comparison:
 
     def predict_proba(self, X: Any, by: str = "aic") -> np.ndarray:
         """Probabilities averaged over the models with their weights."""
+        if not is_classifier(self.estimators[0]):
+            raise ValueError("These models predict numbers, which have no probabilities: ask for predict().")
         return self._average("predict_proba", X, by)
 
     def predict(self, X: Any, by: str = "aic") -> np.ndarray:
@@ -127,6 +130,8 @@ class Comparison:
         """
         from deepprox.plotting import ComparisonDisplay
 
+        if not isinstance(by, list | tuple):
+            raise TypeError(f"by must be a list of measures, got {shown(by)}.")
         return ComparisonDisplay.from_comparison(self, by=by)
 
     def report(self) -> Report:
@@ -184,12 +189,20 @@ def compare(
         Prints as a table; ``frame()``, ``plot()``, ``best()``, ``predict()`` and ``predict_proba()``.
     """
     given = dict(estimators) if isinstance(estimators, Mapping) else None
-    each = list(given.values()) if given is not None else list(estimators)
+    each: Any = list(given.values()) if given is not None else estimators
+    if not isinstance(each, list | tuple) or not all(isinstance(one, DeepBase) for one in each):
+        raise TypeError(
+            f"estimators must be a list or a dict of deepprox's estimators, got {shown(estimators)}."
+        )
+    each = list(each)
     if len(each) < 2:
         raise ValueError(f"A comparison needs at least 2 estimators, got {len(each)}.")
+    if sigma is not None:
+        need_spread("sigma", sigma)
+    need_verbose(verbose)
     _check_losses(each)
     fitted = [
-        clone(model).fit(X, y, sample_weight=sample_weight) for model in counting(each, "models", verbose)
+        copied(model).fit(X, y, sample_weight=sample_weight) for model in counting(each, "models", verbose)
     ]
     names = tuple(map(str, given)) if given is not None else _names(fitted)
     if sigma is None and fitted[0]._loss.free_scale:

@@ -4,14 +4,12 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from deepprox.estimators._numbers import is_number, is_whole, need_switch, need_verbose, shown
-from deepprox.estimators._plain import need_plain
+from deepprox.checks import is_number, is_whole, need_name, need_switch, need_verbose, shown
+from deepprox.estimators._plain import copied, need_plain
 from deepprox.memory import need, of_path
 from deepprox.runtime import precision
 from deepprox.selection.progress import along
@@ -19,6 +17,7 @@ from deepprox.selection.walk import Walk, Walked, Way, walk
 from deepprox.statistics.names import CRITERIA
 
 DIRECTIONS = ("up", "both")
+RULES = (*CRITERIA, "validation", "1se", "loss")
 SPACINGS = ("geometric", "inputs")
 
 
@@ -176,16 +175,14 @@ class Path:
         choice : Choice
             ``estimator``, ``alpha``, ``index`` and ``rule``.
         """
+        need_name("rule", rule, RULES)
         allowed = self._with_inputs(max_inputs)
         if rule in (*CRITERIA,):
             index = _least(self._criterion(rule), allowed, rule)
         elif rule == "loss":
             index = _least(np.array([found.loss for found in self.solutions]), allowed, rule)
-        elif rule in ("validation", "1se"):
-            index = self._by_validation(rule, allowed)
         else:
-            known = ", ".join(repr(name) for name in (*CRITERIA, "validation", "1se", "loss"))
-            raise ValueError(f"Unknown rule {rule!r}: known ones are {known}.")
+            index = self._by_validation(rule, allowed)
         return Choice(self[index], float(self.alphas[index]), index, rule)
 
     def _with_inputs(self, most: int | None) -> np.ndarray:
@@ -193,8 +190,8 @@ class Path:
         counts = self.inputs.sum(axis=1)
         if most is None:
             return np.ones(len(self), bool)
-        if not (isinstance(most, Integral) and most >= 1):
-            raise ValueError(f"max_inputs must be a whole number of at least 1, got {most!r}.")
+        if not is_whole(most):
+            raise ValueError(f"max_inputs must be a whole number of at least 1, got {shown(most)}.")
         allowed = (counts <= most) & (counts > 0)
         if not allowed.any():
             fewest = counts[counts > 0].min(initial=self.inputs.shape[1])
@@ -241,6 +238,7 @@ class Path:
         """
         from deepprox.plotting import RegularizationPathDisplay
 
+        need_name("criterion", criterion, CRITERIA)
         return RegularizationPathDisplay.from_path(self, criterion=criterion)
 
 
@@ -328,15 +326,13 @@ def path(
         folder, and with ``resume`` a path goes on after those that it has there.
     """
     need_plain(estimator, "path")
-    if direction not in DIRECTIONS:
-        raise ValueError(f"direction must be 'up' or 'both', got {direction!r}.")
-    if spacing not in SPACINGS:
-        raise ValueError(f"spacing must be 'geometric' or 'inputs', got {spacing!r}.")
+    need_name("direction", direction, DIRECTIONS)
+    need_name("spacing", spacing, SPACINGS)
+    need_switch("relax", relax)
     if relax and direction == "both":
         raise ValueError("relax=True goes with direction='up': there is nothing to compare on the way back.")
     if max_iter is not None and not is_whole(max_iter):
         raise ValueError(f"max_iter must be a whole number of at least 1, got {shown(max_iter)}.")
-    need_switch("relax", relax)
     need_verbose(estimator.verbose if verbose is None else verbose)
     if validation is not None and not (isinstance(validation, tuple | list) and len(validation) == 2):
         raise ValueError(
@@ -345,7 +341,7 @@ def path(
     given = strengths(alphas)
     if spacing == "inputs" and not isinstance(given, int):
         raise ValueError("spacing='inputs' finds the strengths: give their number in place of alphas.")
-    problem = Walk(clone(estimator), X, y, sample_weight)
+    problem = Walk(copied(estimator), X, y, sample_weight)
     counted = isinstance(given, int)
     need(of_path(given if counted else len(given), problem.n_weights))
     way = Way(counted, spacing == "inputs", direction == "both", bool(relax), max_iter)
@@ -358,9 +354,9 @@ def path(
 
 def strengths(alphas: Any) -> Any:
     """A count of strengths, or the strengths themselves, each once and in growing order."""
-    if isinstance(alphas, Integral) and not isinstance(alphas, bool):
+    if is_whole(alphas, -np.inf):
         if alphas < 2:
-            raise ValueError(f"A path needs at least 2 strengths, got alphas={alphas!r}.")
+            raise ValueError(f"A path needs at least 2 strengths, got alphas={shown(alphas)}.")
         return int(alphas)
     try:
         given = np.asarray(alphas)

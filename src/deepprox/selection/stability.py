@@ -16,9 +16,10 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from deepprox.estimators._numbers import is_number, is_whole, seed_of
-from deepprox.estimators._plain import need_plain
+from deepprox.checks import is_number, is_whole, need_jobs
+from deepprox.estimators._plain import copied, need_plain
 from deepprox.estimators._resolve import resolve_network
+from deepprox.estimators._seeds import seed_of
 from deepprox.memory import need, of_parts
 from deepprox.runtime import precision
 from deepprox.selection.paths import strengths, whole_path
@@ -123,11 +124,13 @@ def stability_selection(
         raise ValueError(f"n_pairs must be a whole number of at least 1, got {n_pairs!r}.")
     if not is_number(threshold) or not 0.5 < threshold <= 1:
         raise ValueError(f"threshold must be above 0.5 and at most 1, got {threshold!r}.")
+    need_jobs(n_jobs)
     if estimator.checkpoint is not None:
         raise ValueError("stability_selection fits many halves and keeps no checkpoint: set checkpoint=None.")
     grid = None if alphas is None else strengths(alphas)
     if isinstance(grid, int):
         raise ValueError("alphas must be the strengths themselves, the same on every half: path(...).alphas.")
+    estimator = copied(estimator)
     X, y = indexable(X, y)
     splitter = StratifiedShuffleSplit if is_classifier(estimator) else ShuffleSplit
     n = _num_samples(X)

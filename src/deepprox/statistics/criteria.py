@@ -17,7 +17,6 @@ mean.
 
 import math
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import Any
 
 import jax
@@ -25,6 +24,7 @@ import numpy as np
 from jax import Array
 from scipy.special import gammaln
 
+from deepprox.checks import is_number, need_spread, shown
 from deepprox.joining.live import canonical
 from deepprox.losses import Loss
 from deepprox.problem import Problem, Weights
@@ -182,8 +182,8 @@ def criteria(
     Criteria
         Infinite where there are no more numbers than degrees of freedom.
     """
-    if not isinstance(gamma, Real) or not 0 <= float(gamma) <= 1:
-        raise ValueError(f"gamma must be a number from 0 to 1, got {gamma!r}.")
+    if not is_number(gamma) or not 0 <= gamma <= 1:
+        raise ValueError(f"gamma must be a number from 0 to 1, got {shown(gamma)}.")
     log_p, d, N = fit.log(sigma), df.value, fit.n_numbers
     aic, bic = -2 * log_p + 2 * d, -2 * log_p + math.log(fit.n) * d
     p, s = fit.n_inputs, fit.n_selected
@@ -216,6 +216,5 @@ def sure(fit: Likelihood, df: DegreesOfFreedom, sigma: float | None = None) -> R
 
 
 def _positive(sigma: Any) -> float:
-    if not isinstance(sigma, Real) or not 0 < float(sigma) < math.inf:
-        raise ValueError(f"sigma must be a positive number, got {sigma!r}.")
+    need_spread("sigma", sigma)
     return float(sigma)

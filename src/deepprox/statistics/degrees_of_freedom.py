@@ -9,12 +9,12 @@ exponential family it is, to first order, Efron's (2004) covariance penalty ``su
 """
 
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
+from deepprox.checks import is_whole, need_name, shown
 from deepprox.joining.live import canonical
 from deepprox.problem import Problem, Weights
 from deepprox.solve import in_dtype
@@ -117,10 +117,9 @@ def degrees_of_freedom(
     DegreesOfFreedom
         Not defined where ``W`` is not a strict local minimum, up to directions that leave the fit as it is.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-    if not isinstance(n_draws, Integral) or n_draws < 2:
-        raise ValueError(f"n_draws must be a whole number of at least 2, got {n_draws!r}.")
+    need_name("method", method, METHODS)
+    if not is_whole(n_draws, 2):
+        raise ValueError(f"n_draws must be a whole number of at least 2, got {shown(n_draws)}.")
     if problem.loss.binary and not problem.loss.likelihood:
         raise ValueError(
             f"Degrees of freedom are derivatives of an expected response, and {type(problem.loss).__name__} "

@@ -21,12 +21,13 @@ import pandas as pd
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
+from deepprox.checks import is_number, shown
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
-from deepprox.estimators._numbers import seed_of
 from deepprox.estimators._plain import become, need_plain
+from deepprox.estimators._seeds import seed_of
 from deepprox.estimators._settings import resolve_settings
 from deepprox.estimators._standardize import Scale
 from deepprox.estimators._watch import _Silence, watching
@@ -87,6 +88,7 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
     resolve_settings(model.get_params(deep=False))
     dtype, room = _resolve.resolve_dtype(model.dtype), room_of(max_memory)
     source = source_of(X, y, sample_weight)
+    scratch = None if scratch is None else folder_of(scratch, "scratch")
     widths = [*np.atleast_1d(np.asarray(model.hidden_layer_sizes, int))]
     with tempfile.TemporaryDirectory(prefix="deepprox-", dir=scratch) as folder:
         first = next(iter(source.batches(2)), None)
@@ -223,6 +225,8 @@ def room_of(max_memory: Any) -> int:
         if not found:
             raise ValueError(f"max_memory must be bytes, as a number or like '2GB', got {max_memory!r}.")
         max_memory = float(found[1]) * UNITS[found[2] + "B" * bool(found[2])]
+    if max_memory is not None and not is_number(max_memory):
+        raise ValueError(f"max_memory must be bytes, as a number or like '2GB', got {shown(max_memory)}.")
     room = (MORE if max_memory is None else int(max_memory) - resident()) - PROGRAMS
     if room < LEAST:
         least = (LEAST + resident() + PROGRAMS) / 2**30
