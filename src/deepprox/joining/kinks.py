@@ -42,9 +42,8 @@ class Slopes:
 
     def also(self, l: int, mask: np.ndarray, slope: np.ndarray) -> "Slopes":
         """The same but for entries of block ``l``, which are held with slopes of theirs."""
-        held, own = list(self.held), list(self.slope)
-        held[l] = held[l] | mask
-        own[l] = np.where(mask, slope, own[l]).astype(own[l].dtype)
+        held, own = [*self.held], [*self.slope]
+        held[l], own[l] = held[l] | mask, np.where(mask, slope, own[l]).astype(own[l].dtype)
         return Slopes(tuple(held), tuple(own))
 
 
@@ -209,8 +208,7 @@ def known(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) 
         here = np.isin(np.asarray(z), np.asarray(block.link.kinks, z.dtype))
         here.flat[kinks.entry[kinks.block == l]] = True
         kept.append(held & here)
-    own = (np.where(mask, slope, 0).astype(slope.dtype) for mask, slope in zip(kept, slopes.slope))
-    return Slopes(tuple(kept), tuple(own))
+    return Slopes(tuple(kept), tuple(np.where(m, s, 0).astype(s.dtype) for m, s in zip(kept, slopes.slope)))
 
 
 def shares(problem: Problem, own: tuple, slopes: Slopes, kinks: Kinks) -> np.ndarray:
