@@ -53,7 +53,11 @@ def test_an_interrupted_fit_leaves_what_was_there(monkeypatch):
     whole = model(1)[0].fit(X, Y)
 
     def press(self, *given, **named):
-        signal.raise_signal(signal.SIGINT)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # workers of pytest ignore it
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     with monkeypatch.context() as patch:
         for writes in ("chunk", "tell"):
