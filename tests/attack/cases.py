@@ -208,8 +208,10 @@ def places():
 
 
 def all_cases():
-    """The whole attack, in parts that share compiled programs."""
-    parts = {}
+    """The whole attack, in parts that share compiled programs and one process."""
+    parts = {name: [] for name in (*PLAIN, "choosing", "words", "functions")}
     for place in places():
-        parts.setdefault(place.name.split(".")[0], []).extend(place.cases())
+        name = place.name.split(".")[0]
+        part = "choosing" if name in ESTIMATORS else "words" if name in WORDS else "functions"
+        parts[name if name in PLAIN else part] += place.cases()
     return parts

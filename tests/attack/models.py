@@ -43,7 +43,6 @@ def text(case):
 
 def begin():
     """Two saved models, one of a table and one of arrays with words in it; and somebody who watches."""
-    os.environ["DEEPPROX_CACHE"] = "off"  # programs that are kept would be files that are written
     columns = Columns().fit(PEOPLE)
     network = arena.small("DeepClassifier", hidden_layer_sizes=(3,)).fit(
         columns.transform(PEOPLE), arena.labels
