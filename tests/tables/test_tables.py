@@ -369,3 +369,12 @@ def test_arrow_is_an_extra(table, tmp_path, monkeypatch):
     monkeypatch.setattr(pd, "read_parquet", lambda path: (_ for _ in ()).throw(ImportError("pyarrow")))
     with pytest.raises(ValueError, match=r"pip install 'deepprox\[arrow\]'"):
         read_table(str(tmp_path / "t.parquet"))
+
+
+def test_numbers_are_read_to_the_last_digit(tmp_path):
+    numbers = np.random.default_rng(0).normal(size=3000) * 10.0 ** np.arange(-150, 150).repeat(10)
+    table = pd.DataFrame({"x": numbers, "y": numbers[::-1]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    np.testing.assert_array_equal(read_table(str(tmp_path / "t.csv")), table)
+    batches = [*source_of(str(tmp_path / "t.csv"), "y", None).batches(1000)]
+    np.testing.assert_array_equal(np.concatenate([batch[0] for batch in batches])[:, 0], numbers)

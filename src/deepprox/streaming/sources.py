@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from deepprox.tables.reading import need_names
+from deepprox.tables.reading import need_names, to_the_last_digit
 
 TEXT = {".csv": ",", ".tsv": "\t"}
 KINDS = (".parquet", *TEXT)
@@ -122,7 +122,7 @@ def _tables(file: str, rows: int) -> Iterator[pd.DataFrame]:
             for batch in opened.iter_batches(rows, use_threads=False):
                 yield batch.to_pandas()
     else:
-        with pd.read_csv(file, sep=TEXT[Path(file).suffix], chunksize=rows) as tables:
+        with pd.read_csv(file, sep=TEXT[Path(file).suffix], chunksize=rows, **to_the_last_digit()) as tables:
             yield from tables
 
 

@@ -98,6 +98,14 @@ def _source(path: str) -> Any:
     return os.path.abspath(path)
 
 
+def to_the_last_digit() -> dict[str, str]:
+    """How pandas is told to read numbers as they are written: from 3.1 on it does, and is not told."""
+    import pandas as pd
+
+    new = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+    return {} if new else {"float_precision": "round_trip"}
+
+
 def _standard_input() -> bytes:
     if sys.stdin is None:
         raise ValueError("There is no standard input: give the name of a file.")
@@ -119,7 +127,8 @@ def _read_text(
     missing: dict[str, Any] = (
         {} if na_values is None else {"keep_default_na": False, "na_values": ["", *na_values]}
     )
-    form: dict[str, Any] = {"sep": sign, "engine": "c" if len(sign) == 1 else "python"}
+    engine = {"engine": "c"} | to_the_last_digit() if len(sign) == 1 else {"engine": "python"}
+    form: dict[str, Any] = {"sep": sign, **engine}
     try:  # of equal and missing names pandas would make others
         header = pd.read_csv(source, header=None, nrows=1, dtype=str, na_filter=False, **form)
     except pd.errors.EmptyDataError:
