@@ -131,26 +131,25 @@ def followed(problem, start, **options):
     return found
 
 
-def every_phase(row, charged):
-    """Sweeps, the race of two routes, Newton steps and what leaves out units; batches; many starts."""
-    problem = posed(row.penalty, charged, hidden=(5,))
-    start, brief = initial(problem, 0)[0], {"max_iter": 120, "sweeps": 10}
-    followed(problem, start, **brief)
-    followed(problem, start, **brief, batch=8, steps=50)
-    many = solve(problem, initial(problem, 1, 2), Options(**brief))
-    assert np.isfinite(many.objective) and np.isfinite(many.starts).all()
-
-
 def test_no_phase_leaves_given_zeros():
     problem = posed(penalties.Mask(()), True, hidden=(5,))
     followed(problem, initial(problem, 0)[0], max_iter=60, sweeps=10)
 
 
+ONE_OF_EACH = {type(row.penalty): row for row in PENALTIES}.values()
+
+
 @pytest.mark.slow
-@rows
-@charged
+@pytest.mark.parametrize(
+    ("row", "charged"),
+    [*((row, True) for row in PENALTIES), *((row, False) for row in ONE_OF_EACH)],
+    ids=lambda value: str(value) if not isinstance(value, bool) else "charged" if value else "free",
+)
 def test_no_phase_leaves_a_finite_point(row, charged):
-    every_phase(row, charged)
+    """Sweeps or batches, the race of two routes, Newton steps, what leaves out units, the canonical form."""
+    problem = posed(row.penalty, charged, hidden=(5,))
+    for first in ({"sweeps": 10}, {"batch": 8, "steps": 50}):
+        followed(problem, initial(problem, 0)[0], max_iter=90, **first)
 
 
 @pytest.mark.parametrize("n_starts", [1, 3])

@@ -81,6 +81,8 @@ class Held(NamedTuple):
     def off(self, problem: Problem, at: Point) -> np.ndarray:
         """How far each is from its kink, of all processes."""
         out = np.zeros(self.total)
+        if not self.total:
+            return out
         out[self.before : self.before + self.row.size] = self.kinks(problem, at.Z)[0]
         return np.asarray(problem.allsum(out))
 
