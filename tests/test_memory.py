@@ -99,6 +99,24 @@ def test_older_groups(tmp_path):
     assert min(memory._left_in_groups(tmp_path, own)) == 2200
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="where limits count what is told of a process")
+@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_limits_of_the_process_count(limit, monkeypatch):
+    import resource
+
+    ours = getattr(resource, limit)
+    most = 2**50, resource.RLIM_INFINITY
+    monkeypatch.setattr(memory, "_free", lambda: float(2**60))
+    monkeypatch.setattr(memory, "_left_in_groups", lambda: iter(()))
+    assert memory.available() == 2**60
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda which: most if which == ours else (resource.RLIM_INFINITY,) * 2
+    )
+    assert 2**50 - 2**38 < memory.available() < 2**50
+    most = 0, resource.RLIM_INFINITY
+    assert memory.available() == 0
+
+
 def test_there_is_memory_here():
     assert 2**20 < memory.available() < 2**50
 

@@ -22,9 +22,18 @@ def path_of(given: Any, name: str) -> Path:
     text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(text, str):
         raise TypeError(f"{name} must be a path, as text or a pathlib.Path, got {given!r:.100}.")
-    if not text or "\0" in text:
+    if not text or "\0" in text or not _encodes(text):
         raise ValueError(f"{name} is {given!r:.100}, which is no path: give the name of a file or a folder.")
     return Path(text)
+
+
+def _encodes(text: str) -> bool:
+    """Whether a file can have this name: half a character is none."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def folder_of(given: Any, name: str) -> Path:
@@ -88,7 +97,7 @@ def need_writable(path: str | os.PathLike[str]) -> None:
 def target_of(path: str | os.PathLike[str]) -> Path:
     """The file that writing to ``path`` makes or replaces; OSError in a sentence where it must not."""
     name = os.fsdecode(path)
-    if not name or "\0" in name:
+    if not name or "\0" in name or not _encodes(name):
         raise ValueError(f"{name!r} is no name of a file.")
     target = Path(os.path.realpath(name))
     if not target.parent.is_dir():

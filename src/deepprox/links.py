@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from deepprox.arrays import namespace
-from deepprox.checks import is_number
+from deepprox.checks import is_number, shown
 from deepprox.newton import descend
 from deepprox.struct import static, struct
 
@@ -251,15 +251,15 @@ class GroupLink(Link):
         """How many groups ``size`` units make."""
         if not isinstance(self.group, Integral) or isinstance(self.group, bool) or self.group < 0:
             raise ValueError(
-                f"{self!r} needs a group of a whole number of units, or 0 for one group of all units."
+                f"{shown(self)} needs a group of a whole number of units, or 0 for one group of all units."
             )
         group = self.group or size
         if size % group:
             near = size // group * group
-            widths = f"{near} or {near + group}" if near else f"{group}"
+            widths = f"{near} or {near + group}" if near else shown(group)
             raise ValueError(
-                f"{self!r} pools groups of {group} units, which does not divide a width of {size}: choose a "
-                f"width of {widths}, or a group that divides {size}."
+                f"{shown(self)} pools groups of {shown(group)} units, which does not divide a width of "
+                f"{size}: choose a width of {widths}, or a group that divides {size}."
             )
         return size // group
 
@@ -338,8 +338,8 @@ class LpNorm(PooledLink):
     def __post_init__(self) -> None:
         if not (is_number(self.p) and 1 <= self.p <= self.largest):
             raise ValueError(
-                f"LpNorm needs p of at least 1 and at most {self.largest:g}, got p={self.p!r}: the largest "
-                f"of a group, to which it tends, is MaxAbs."
+                f"LpNorm needs p of at least 1 and at most {self.largest:g}, got p={shown(self.p)}: the "
+                f"largest of a group, to which it tends, is MaxAbs."
             )
 
     def of_group(self, z: Array) -> Array:

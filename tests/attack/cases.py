@@ -90,6 +90,16 @@ ONCE = [  # what broke once
     "small('DeepRegressor').fit(X, y, np.full(24, '2020-01-01', 'datetime64[D]'))",
     "small('DeepRegressor').fit(broken_rows('column'), y)",
     "small('DeepRegressor').fit(broken_rows('pointer'), y)",
+    "stability_selection(small('DeepRegressor', hidden_layer_sizes=()), broken_rows('falling'), y, n_pairs=1)",
+    "fit_stream(small('DeepRegressor', hidden_layer_sizes=()), X * 5e-324, y)",
+    "small('DeepClassifier').fit(X, np.array(['a', None] * 12, object))",
+    "small('DeepClassifierCV').fit(X, pd.Index(labels))",
+    "small('DeepClassifierCV', standardize=(i for i in [1, 2])).fit(X, labels)",
+    "fitted('DeepRegressor').report('here', X[:23], y)",
+    "fitted('DeepRegressor').report('here', X, y, posterior=2)",
+    "fitted('DeepRegressor').predict(np.broadcast_to(1.0, (10**10, 2)))",
+    "fitted('DeepRegressor').predict(table(c=pd.Categorical(labels)))",
+    "small('DeepRegressor').fit(X, y, np.broadcast_to(1.0, 10**10))",
 ]
 
 

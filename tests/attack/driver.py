@@ -30,7 +30,9 @@ def attack(kind, cases, folder):
         begun = [left[note["began"]] for note in told if "began" in note]
         if not begun or begun[-1] in done or ended.returncode == 1:  # an error of its own
             at = f"at {cases[begun[-1]]}" if begun else "before the first case"
-            raise AssertionError(f"The attack itself failed {at}:\n{ended.stderr[-3000:]}")
+            raise AssertionError(
+                f"The attack itself failed {at}, with {ended.returncode}:\n{ended.stderr[-3000:]}"
+            )
         known[begun[-1]] = {
             "wrong": _death(ended),
             "said": ended.stderr[-400:],

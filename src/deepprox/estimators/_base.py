@@ -335,7 +335,9 @@ class DeepBase(StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixi
         """``eta`` of new inputs, or its mean."""
         check_is_fitted(self)
         dtype = self._W[0].dtype
-        return forward_of(self).outputs(read_new(self, X, dtype), as_mean)
+        X = read_new(self, X, dtype)
+        need(of_data(X.shape[0], self.n_outputs_, dtype.itemsize))
+        return forward_of(self).outputs(X, as_mean)
 
     def _losses_of(self, X: Any, y: Any) -> np.ndarray:
         """The loss of every new observation."""

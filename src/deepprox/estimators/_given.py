@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from deepprox.checks import shown_text
+from deepprox.memory import need, of_data
 
 NUMBERS = ("bool", "int", "uint", "float", "double", "half", "sparse")  # kinds that need no second look
 TIMES = ("date", "time", "period", "duration", "interval")  # how the types of such columns are called
@@ -22,11 +23,12 @@ def read(model: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, np.ndarray]:
     need_table("y", y, numbers)
     if scipy.sparse.issparse(y):
         raise TypeError("y is sparse, and a response must be dense: give y.toarray().")
+    check_consistent_length(X, y)
     try:
         X, y = validate_data(model, X, y, accept_sparse=FORMATS, **checks)
     except (TypeError, OverflowError) as error:
         raise TypeError(f"X and y must be of numbers: {_said(error)}.") from error
-    return X, read_new_response(y, numbers) if numbers and y.dtype.kind not in "biuf" else y
+    return X, y if y.dtype.kind in "biuf" else read_new_response(y, numbers)
 
 
 def read_new(model: Any, X: Any, dtype: Any) -> Any:
@@ -42,9 +44,12 @@ def read_new_response(y: Any, numbers: bool) -> np.ndarray:
     """New responses as an array, of numbers where that is asked for."""
     need_table("y", y, numbers)
     try:
-        return np.asarray(y, float if numbers else None)
+        array = np.asarray(y, float if numbers else None)
+        if array.dtype.kind == "O":
+            np.unique(array)  # labels are put in order
+        return array
     except (TypeError, ValueError, OverflowError) as error:
-        kind = "numbers" if numbers else "responses"
+        kind = "numbers" if numbers else "labels of one kind"
         raise ValueError(f"y must be {kind}, one or a row for each row of X: {_said(error)}.") from error
 
 
@@ -56,7 +61,9 @@ def _said(error: BaseException) -> str:
 def need_inputs(X: Any) -> None:
     """A sentence about inputs that are no table of numbers with a name for each column."""
     need_table("X", X)
-    need_whole(X)
+    if scipy.sparse.issparse(X):
+        need(of_data(X.shape[0], 1, 8))
+        need_whole(X)
 
 
 def need_table(what: str, given: Any, numbers: bool = True) -> None:

@@ -29,7 +29,10 @@ def counted(sample_weight: Any, X: np.ndarray) -> np.ndarray:
     """How often every observation counts."""
     if sample_weight is None:
         return np.ones(X.shape[0])
-    weight = np.asarray(_check_sample_weight(numbers_of(sample_weight), X, dtype=np.float64))
+    numbers = numbers_of(sample_weight)
+    if numbers.shape not in ((), (X.shape[0],)):
+        raise ValueError(f"sample_weight.shape == {numbers.shape}, expected {(X.shape[0],)}.")
+    weight = np.asarray(_check_sample_weight(numbers, X, dtype=np.float64))
     if (weight < 0).any():
         raise ValueError("Negative values in sample_weight: the weight of an observation is at least 0.")
     if not weight.any():

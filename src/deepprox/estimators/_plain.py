@@ -24,7 +24,7 @@ def copied(estimator: Any) -> Any:
     """A clone of an estimator; TypeError where a parameter is what cannot be copied, such as a generator."""
     try:
         return clone(estimator)
-    except TypeError as error:
+    except (TypeError, MemoryError) as error:
         raise TypeError(
             f"A parameter of {type(estimator).__name__} cannot be copied ({shown_text(str(error))}): give "
             f"plain values."

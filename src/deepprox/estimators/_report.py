@@ -3,7 +3,7 @@
 from typing import Any
 
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from deepprox.checks import shown
 from deepprox.estimators._given import read_new_response
@@ -95,7 +95,11 @@ class ReportMixin:
             )
         if posterior is not None:
             self._need_draws(posterior)  # type: ignore[attr-defined]
-        y = read_new_response(y, numbers=not isinstance(self, ClassifierMixin))
+        classifies = isinstance(self, ClassifierMixin)
+        y, n_out = read_new_response(y, not classifies), 1 if classifies else self.n_outputs_  # type: ignore[attr-defined]
+        check_consistent_length(X, y)
+        if y.shape[1:] not in ((), (n_out,)):
+            raise ValueError(f"y has the shape {y.shape}, but the model was fitted to {n_out} columns.")
         along = None if regularization_path is None else record_of_path(regularization_path)
         write_report(self, path, X, y, title=title, path_record=along, draws=posterior)
 

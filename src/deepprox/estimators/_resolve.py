@@ -5,6 +5,7 @@ through. Everything wrong is said here, in one sentence, before JAX sees it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -59,6 +60,7 @@ from deepprox.struct import replace
 
 DEFAULT_ALPHA = 1e-3
 ROWS = (2, 3)  # observations of a rehearsal: what fits both fits any number of them
+MOST_LAYERS = 10_000  # nobody fits as many, and what claims to have more is no list of widths
 BATCH, MANY = 512, 10_000  # rows of a batch, and of the data from which a fit begins with batches
 
 LINKS: Mapping[str, Callable[[], Link]] = {
@@ -170,10 +172,10 @@ def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
     # a fit reads them more than once and in order
     once = isinstance(hidden_layer_sizes, Iterator | Set | Mapping | bytes | bytearray)
     try:
-        sizes = (None,) if once else tuple(hidden_layer_sizes)
+        sizes = (None,) if once else tuple(islice(hidden_layer_sizes, MOST_LAYERS))
     except TypeError:
         sizes = (None,)
-    if not all(is_whole(size) for size in sizes):
+    if len(sizes) == MOST_LAYERS or not all(is_whole(size) for size in sizes):
         raise ValueError(
             f"hidden_layer_sizes must be whole numbers of at least 1, one per hidden layer, in a tuple or a "
             f"list, got {shown(hidden_layer_sizes)}."
@@ -200,7 +202,7 @@ def resolve_activities(activity: Any, n_hidden: int) -> tuple[Activity | None, .
     for one in each:
         if one is not None and not isinstance(one, Activity):
             raise TypeError(
-                f"activity must be None or an instance of deepprox.activities.Activity, got {one!r}."
+                f"activity must be None or an instance of deepprox.activities.Activity, got {shown(one)}."
             )
         if one is None:
             continue
@@ -228,8 +230,8 @@ def resolve_loss(
     found.check()
     if join and not found.smooth and not np.all(np.asarray(getattr(found, "width", 0.0)) > 0):
         raise ValueError(
-            f"loss={loss!r} has exact kinks, where the join phase cannot certify a solution: leave out the "
-            f"width, give a positive one, or set join=False."
+            f"loss={shown(loss)} has exact kinks, where the join phase cannot certify a solution: leave out "
+            f"the width, give a positive one, or set join=False."
         )
     if found.differences and Y.shape[1] == 1:
         raise ValueError(
@@ -245,7 +247,8 @@ def resolve_loss(
     strange = Y[~np.asarray(found.takes(Y))]
     if strange.size:
         raise ValueError(
-            f"loss={loss!r} takes responses that are {found.responses}, but one of them is {strange[0]:g}."
+            f"loss={shown(loss)} takes responses that are {found.responses}, but one of them is "
+            f"{strange[0]:g}."
         )
     return found
 
@@ -266,8 +269,8 @@ def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty,
     each = _spread(penalty, n_blocks, "penalty", "block")
     if alpha != DEFAULT_ALPHA and not any(one is None or isinstance(one, str) for one in each):
         raise ValueError(
-            f"alpha={alpha!r} sets the strength of a penalty given by name, but penalty={shown(penalty)} "
-            f"carries its own: give one or the other."
+            f"alpha={shown(alpha)} sets the strength of a penalty given by name, but "
+            f"penalty={shown(penalty)} carries its own: give one or the other."
         )
     by_name = {name: lambda make=make: make(float(alpha)) for name, make in PENALTIES.items()}
     found = tuple(_lookup("none" if one is None else one, by_name, Penalty, "penalty") for one in each)
@@ -287,7 +290,7 @@ def resolve_splits(splits: Any, n_hidden: int) -> tuple[int, ...]:
     if not known or len(set(chosen)) < len(chosen):
         raise ValueError(
             f"splits must be 'all', 'none', or a tuple of different hidden layers to split at, numbered from "
-            f"1 and at most {n_hidden}; got {splits!r}."
+            f"1 and at most {n_hidden}; got {shown(splits)}."
         )
     return tuple(sorted(int(number) for number in chosen))
 
@@ -338,7 +341,7 @@ def resolve_devices(devices: Any) -> Spread:
     known = jax.devices()
     if isinstance(devices, str) and devices == "all":
         return Devices(known)
-    if isinstance(devices, Integral) and not isinstance(devices, bool) and 1 <= int(devices) <= len(known):
+    if is_whole(devices) and devices <= len(known):
         return Devices(known[: int(devices)])
     if isinstance(devices, Mesh):
         return Devices([*devices.devices.ravel()])
@@ -346,7 +349,7 @@ def resolve_devices(devices: Any) -> Spread:
         return Devices(devices)
     raise ValueError(
         f"devices must be None, 'all', a number of devices from 1 to {len(known)}, a jax.sharding.Mesh or a "
-        f"list of devices, got {devices!r}."
+        f"list of devices, got {shown(devices)}."
     )
 
 
@@ -378,7 +381,7 @@ def _lookup(value: Any, known: Mapping[str, Callable[[], Any]], contract: type, 
     names = ", ".join(repr(name) for name in known)
     if isinstance(value, str):
         if value not in known:
-            raise ValueError(f"Unknown {noun} {value!r}: known names are {names}.")
+            raise ValueError(f"Unknown {noun} {shown(value)}: known names are {names}.")
         return known[value]()
     if isinstance(value, contract):
         need_numbers(value)

@@ -58,6 +58,13 @@ def of_moments(
     """
     spread = np.sqrt(variance) * unit
     constant = (variance <= rounding * variance + (rounding * mean) ** 2) | (spread == 0)
+    least = np.finfo(spread.dtype).tiny
+    if (~constant & (spread < least)).any():
+        number = int(np.argmax(~constant & (spread < least)))
+        raise ValueError(
+            f"Input {number} (from 0) has a standard deviation below {least:.1e}, and its weights would be "
+            f"no numbers: take it in a smaller unit."
+        )
     spread = np.where(constant, 1.0, spread)
     if centre:
         return Scale(mean * unit, spread, constant)

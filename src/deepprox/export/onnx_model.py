@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from deepprox import links, losses
+from deepprox.checks import need_name
 from deepprox.losses.positive import largest
 from deepprox.pruned import Pruned, prune
 
@@ -27,8 +28,7 @@ def to_onnx(model: Any, dtype: str = "float32") -> Any:
         from onnx import checker, helper
     except ImportError:
         raise ImportError("ONNX export needs the onnx package: pip install 'deepprox[onnx]'.") from None
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
+    need_name("dtype", dtype, ("float32", "float64"))
     graph = Graph(np.dtype(dtype), largest(model._W[0]))
     eta = forward(graph, prune(model._network, model._W), model._scale)
     outputs = _classes(graph, model, eta) if "classes_" in vars(model) else _numbers(graph, model, eta)

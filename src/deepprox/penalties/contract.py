@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.checks import shown
+
 Number = float | Array
 
 
@@ -48,4 +50,4 @@ def soft_threshold(v: Array, threshold: Number) -> Array:
 def need(rule: str, record: Penalty, holds: Any) -> None:
     """Say which rule a parameter breaks."""
     if not np.all(holds):
-        raise ValueError(f"{type(record).__name__} needs {rule}, got {record!r}.")
+        raise ValueError(f"{type(record).__name__} needs {rule}, got {shown(record)}.")

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.checks import shown
 from deepprox.penalties.contract import Number, Penalty, need
 from deepprox.penalties.convex import L1
 from deepprox.struct import static, struct
@@ -29,7 +30,7 @@ class _Grouped(Penalty):
         if not known:
             raise ValueError(
                 f"by must be 'input', 'unit', or a tuple with the group of each column, numbered from 0 "
-                f"without a gap, got {self.by!r}."
+                f"without a gap, got {shown(self.by)}."
             )
 
     @property

@@ -11,7 +11,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _check_sample_weight
 
-from deepprox.checks import need_jobs, need_name
+from deepprox.checks import need_jobs, need_name, shown
+from deepprox.estimators._given import read_new_response
 from deepprox.estimators._plain import become
 from deepprox.memory import need, of_parts
 from deepprox.selection.paths import Path, sparsest_within, whole_path
@@ -87,10 +88,15 @@ class ByFolds(Chooses):
         need_jobs(self.n_jobs)
         plain = self._estimator()
         found = self._path(plain, X, y, sample_weight)
-        X, y = indexable(X, y)
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        X, y = indexable(X, read_new_response(y, numbers=False))
+        try:
+            splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        except TypeError as error:
+            raise TypeError(f"cv must be a number, a splitter or a list of folds: {error}.") from error
         need(of_parts(splitter.get_n_splits(X, y), len(y), "cv"))
         folds = list(splitter.split(X, y))
+        if not folds:
+            raise ValueError(f"cv={shown(self.cv)} makes no folds: give their number.")
         with along("folds", self.verbose) as told:
             run = Parallel(n_jobs=self.n_jobs, prefer="threads", require="sharedmem")
             given = plain, X, y, sample_weight, found.alphas, self.relax

@@ -373,5 +373,5 @@ def strengths(alphas: Any) -> Any:
 def check_eps(eps: Any) -> float:
     """A share strictly between 0 and 1."""
     if not is_number(eps) or not 0 < eps < 1:
-        raise ValueError(f"eps must be between 0 and 1, got {eps!r}.")
+        raise ValueError(f"eps must be between 0 and 1, got {shown(eps)}.")
     return float(eps)

@@ -14,9 +14,10 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from deepprox.checks import is_number, is_whole, need_jobs
+from deepprox.checks import is_number, is_whole, need_jobs, shown
+from deepprox.estimators._given import need_inputs, read_new_response
 from deepprox.estimators._plain import copied, need_plain
 from deepprox.estimators._resolve import resolve_network
 from deepprox.estimators._seeds import seed_of
@@ -121,9 +122,9 @@ def stability_selection(
     """
     need_plain(estimator, "stability_selection")
     if not is_whole(n_pairs):
-        raise ValueError(f"n_pairs must be a whole number of at least 1, got {n_pairs!r}.")
+        raise ValueError(f"n_pairs must be a whole number of at least 1, got {shown(n_pairs)}.")
     if not is_number(threshold) or not 0.5 < threshold <= 1:
-        raise ValueError(f"threshold must be above 0.5 and at most 1, got {threshold!r}.")
+        raise ValueError(f"threshold must be above 0.5 and at most 1, got {shown(threshold)}.")
     need_jobs(n_jobs)
     if estimator.checkpoint is not None:
         raise ValueError("stability_selection fits many halves and keeps no checkpoint: set checkpoint=None.")
@@ -131,7 +132,9 @@ def stability_selection(
     if isinstance(grid, int):
         raise ValueError("alphas must be the strengths themselves, the same on every half: path(...).alphas.")
     estimator = copied(estimator)
-    X, y = indexable(X, y)
+    need_inputs(X)
+    check_consistent_length(X, y)
+    X, y = indexable(X, read_new_response(y, numbers=False))
     splitter = StratifiedShuffleSplit if is_classifier(estimator) else ShuffleSplit
     n = _num_samples(X)
     need(of_parts(2 * n_pairs, n // 2, "n_pairs"))

@@ -33,6 +33,7 @@ from deepprox.estimators._standardize import Scale
 from deepprox.estimators._watch import _Silence, watching
 from deepprox.files import folder_of, write_text
 from deepprox.joining.quasi_newton import Memory
+from deepprox.memory import need, of_data
 from deepprox.problem import Problem
 from deepprox.runtime import precision
 from deepprox.streaming.passes import Chunks, Passes
@@ -94,6 +95,7 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
         first = next(iter(source.batches(2)), None)
         n_in = 0 if first is None else first.X.shape[1]
         n_out = 1 if first is None or np.ndim(first.y) == 1 else first.y.shape[1]
+        need(of_data(2, n_in + n_out, 8))
         chunk = rows_of(n_in, [*widths, n_out], dtype.itemsize, room, CHUNK)
         plan = planned(model, rows_of(n_in, widths, 8, room // 2, SAMPLE), chunk)
         sample = Sample(plan.sample, np.random.default_rng(plan.seed))
@@ -223,7 +225,7 @@ def room_of(max_memory: Any) -> int:
     if isinstance(max_memory, str):
         found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)I?B?\s*", max_memory.upper())
         if not found:
-            raise ValueError(f"max_memory must be bytes, as a number or like '2GB', got {max_memory!r}.")
+            raise ValueError(f"max_memory must be bytes, as a number or like '2GB', got {shown(max_memory)}.")
         max_memory = float(found[1]) * UNITS[found[2] + "B" * bool(found[2])]
     if max_memory is not None and not is_number(max_memory):
         raise ValueError(f"max_memory must be bytes, as a number or like '2GB', got {shown(max_memory)}.")
