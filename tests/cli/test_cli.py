@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_iris
 
 import deepprox
 from deepprox import DeepClassifier
 from deepprox.applications import iris
-from deepprox.cli import main
 from deepprox.cli.training import task_of
 from deepprox.loading import read
 from deepprox.tables import read_table
@@ -53,19 +51,6 @@ def folder(tmp_path_factory, flowers, people):
     people.to_csv(place / "people.csv", index=False)
     people.assign(age=people["age"].where(people.index % 50 > 0)).to_csv(place / "holes.csv", index=False)
     return place
-
-
-@pytest.fixture
-def run(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-
-    def call(*words, code=0, stdin=None):
-        result = CliRunner().invoke(main, [str(word) for word in words], input=stdin)
-        assert result.exit_code == code, result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return result
-
-    return call
 
 
 @pytest.fixture

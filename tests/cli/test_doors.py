@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from deepprox.cli import main
 from deepprox.cli.predicting import csv_of, inert
@@ -37,19 +36,6 @@ def folder(tmp_path_factory):
         hole=table["x"].where(table["x"] > 0),
     ).to_csv(place / "bad.csv", index=False)
     return place
-
-
-@pytest.fixture
-def run(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-
-    def call(*words, code=0, stdin=None):
-        result = CliRunner().invoke(main, [str(word) for word in words], input=stdin)
-        assert result.exit_code == code, result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return result
-
-    return call
 
 
 @pytest.fixture
