@@ -152,6 +152,24 @@ def test_no_phase_leaves_a_finite_point(row, charged):
         followed(problem, initial(problem, 0)[0], max_iter=90, **first)
 
 
+@pytest.mark.parametrize(
+    "penalty", [penalties.Nuclear(0.02), penalties.Box(-2.0, 2.0)], ids=["nuclear", "box"]
+)
+def test_steps_are_no_longer_than_the_curvature_allows(penalty):
+    """The first step length is 1, and the products of two blocks bend more than that."""
+    problem = posed(penalty, False, links.Identity(), hidden=(5,))
+    for scale in 1, 10:
+        problem = replace(problem, X=scale * X, y=scale * Y)
+        start = initial(problem, 0)[0]
+        found = followed(problem, start, max_iter=2000)
+        assert found.status == "converged"
+        # one block of full rank does not do better without a penalty: what is lost is what is charged
+        F = np.column_stack([np.ones(len(X)), problem.X])
+        rest = problem.y - F @ np.linalg.lstsq(F, problem.y, rcond=None)[0]
+        least = (rest**2).sum() / 2 / len(X)
+        assert least <= found.loss <= found.objective <= 1.15 * least
+
+
 @pytest.mark.parametrize("n_starts", [1, 3])
 def test_a_bound_is_kept_in_every_precision(n_starts):
     """The nearest number to 0.1 in single precision is above it."""

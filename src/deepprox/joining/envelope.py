@@ -5,9 +5,10 @@ The nuclear norm, the max-norm or a box hold weights at places that no sign patt
 
     loss(w) - step g' R + step |R|^2 / 2 + penalty(p)
 
-is continuous, lies above the objective at ``p``, and has the same minima. A trial goes from the prox-gradient
-point ``p`` towards a limited-memory BFGS step on ``R = 0``: ``w+ = (1 - t) p + t (w - H R)``; with ``t = 0``
-it is the prox-gradient step itself (Stella, Themelis, Sopasakis and Patrinos 2017).
+is continuous and has the same minima. It lies above the objective at ``p`` where ``step`` is at most one over
+the curvature of the loss on the way there; with a longer one it may fall without end. A trial goes from the
+prox-gradient point ``p`` towards a limited-memory BFGS step on ``R = 0``: ``w+ = (1 - t) p + t (w - H R)``;
+with ``t = 0`` it is the prox-gradient step itself (Stella, Themelis, Sopasakis and Patrinos 2017).
 """
 
 import jax.numpy as jnp
@@ -35,3 +36,10 @@ def is_lower(ended: Array, began: Array, R: Array, step: Array) -> Array:
     """Whether a trial lowered the envelope enough, up to rounding."""
     noise = 4 * jnp.finfo(R.dtype).eps * jnp.abs(began)
     return ended <= began - DECREASE * step * (R @ R) + noise
+
+
+def is_bound(flat: Flat, w: Array, loss: Array, g: Array, R: Array, step: Array) -> Array:
+    """Whether the envelope at ``w`` lies above the objective at the prox-gradient point, up to rounding."""
+    above = loss - step * (g @ R) + step / 2 * (R @ R)
+    noise = 4 * jnp.finfo(R.dtype).eps * (jnp.abs(loss) + jnp.abs(above))
+    return flat.loss_and_gradient(w - step * R)[0] <= above + noise

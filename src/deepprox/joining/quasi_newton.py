@@ -191,7 +191,8 @@ def remember(
 def advance_envelope(flat: Flat, state: State) -> tuple[State, Array]:
     """One trial on the envelope, and whether it was a step.
 
-    Where even the prox-gradient step is not, ``step`` was too long and halves.
+    Where even the prox-gradient step is not, or the envelope is no upper bound there, ``step`` was too long
+    and halves.
     """
     w, step = state.w, state.step
     began, R = envelope.envelope(flat, w, state.loss, state.gradient, step)
@@ -200,8 +201,9 @@ def advance_envelope(flat: Flat, state: State) -> tuple[State, Array]:
     trial = envelope.trial_point(w, R, step, d, state.share)
     loss, gradient = flat.loss_and_gradient(trial)
     ended, R_ended = envelope.envelope(flat, trial, loss, gradient, step)
-    ok = envelope.is_lower(ended, began, R, step)
-    too_long = ~ok & (state.share <= envelope.SHORTEST)
+    bounds = envelope.is_bound(flat, trial, loss, gradient, R_ended, step)
+    ok = bounds & envelope.is_lower(ended, began, R, step)
+    too_long = ~bounds | (~ok & (state.share <= envelope.SHORTEST))
 
     s, y = trial - w, R_ended - R
     curved = ok & (s @ y > 1e-10 * (s @ s))
