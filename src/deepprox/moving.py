@@ -27,7 +27,7 @@ from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
 from deepprox.joining import quasi_newton
-from deepprox.joining.certificate import Flat, certificate
+from deepprox.joining.certificate import Flat
 from deepprox.joining.live import Live, canonical
 from deepprox.problem import Network, Problem, Weights
 from deepprox.splitting.state import features
@@ -102,9 +102,7 @@ def step(problem: Problem, W: Weights, past: Past, share: Any, tol: Any) -> tupl
     """New weights after a batch, and the past at them, without the batch."""
     w, unravel = ravel_pytree(W)
     flat = Flat(Remembered(problem, W, past, share), unravel)  # type: ignore[arg-type]
-    loss, gradient = flat.loss_and_gradient(w)
-    first = certificate(flat.residual(w, gradient, jnp.ones((), w.dtype)))
-    state = quasi_newton.start(w, loss + flat.penalty(w), loss, gradient, first)
+    state = quasi_newton.first(flat, w)
     if not flat.smooth:  # a longer step than the curvature allows would look lower than it is
         state = state._replace(step=1 / steepest(blend(past, summed(problem, W), share)))
     after, _, _ = quasi_newton.run(flat, state, tol, jnp.asarray(STEPS))

@@ -12,6 +12,7 @@ from deepprox.blocks import Dense
 from deepprox.diary import Diary, Stages, Watch
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import unravel
+from deepprox.joining.descent import stack, unstack
 from deepprox.joining.join import Joined, join
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import SMALL, Live, canonical
@@ -19,7 +20,7 @@ from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import keep_memory, precision, products_asked
-from deepprox.scouting import FORK, leak, scout, stack, unstack
+from deepprox.scouting import FORK, leak, scout
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho

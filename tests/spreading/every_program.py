@@ -14,10 +14,10 @@ import deepprox
 from deepprox import activities, batches, links, losses, penalties
 from deepprox.blocks import Dense
 from deepprox.joining import one_block, point, quasi_newton
+from deepprox.joining.descent import begin, stack
 from deepprox.joining.kinks import Slopes
 from deepprox.problem import Network, Problem
 from deepprox.runtime import keep_programs
-from deepprox.scouting import begin, stack
 from deepprox.splitting import admm, state
 from deepprox.splitting.segments import group, grouped
 from deepprox.spreading import Devices, program, same
@@ -115,6 +115,7 @@ def quasi_newton_steps() -> Iterator[Case]:
     problem = posed(Dense(3, links.Tanh(), penalties.Nuclear(0.02)), penalty=penalties.Nuclear(0.02))
     W = starts(problem, 1)
     yield case(quasi_newton.chunk, problem, W[0], begin(problem, W), TOL, STEPS, lanes=False)
+    yield case(quasi_newton.trial, problem, W[0], begin(problem, W))
 
 
 def newton_steps() -> Iterator[Case]:

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +11,8 @@ from sklearn.linear_model import Lasso
 
 from deepprox import DeepClassifier, DeepRegressor
 from deepprox.estimators._standardize import Moments, scale_of
-from deepprox.joining import join, quasi_newton
-from deepprox.joining.certificate import ravel
+from deepprox.joining import join
+from deepprox.joining.descent import begin, descend
 from deepprox.joining.hessian import hessian
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.point import look
@@ -71,17 +70,14 @@ def test_a_pass_sees_what_the_whole_sees(posed):
 
 def test_steps_by_passes_are_the_steps(posed):
     whole, streamed, W = posed
-    at = look(whole, W, no_slopes(whole), 1.0)
-    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate)
-    tol, limit = np.asarray(1e-9), np.int32(10)
-    (a, rows, taken), (b, again, same) = (
-        quasi_newton.chunk(problem, W, state, tol, limit, lanes=False) for problem in (whole, streamed)
+    a, b = (
+        descend(problem, W, begin(problem, [W]), 1e-9, 10, lambda at: False) for problem in (whole, streamed)
     )
-    assert int(taken) == int(same) == 10
+    assert a.total == b.total == len(a.rows) == 10
     for name in ("w", "objective", "certificate", "step"):
-        np.testing.assert_allclose(getattr(b, name), getattr(a, name), rtol=1e-9, atol=1e-12)
-    for one, other in zip(jax.tree.leaves(rows), jax.tree.leaves(again)):
-        np.testing.assert_allclose(other[:10], one[:10], rtol=1e-9)
+        np.testing.assert_allclose(getattr(b.state, name), getattr(a.state, name), rtol=1e-9, atol=1e-12)
+    for one, other in zip(a.rows, b.rows, strict=True):
+        np.testing.assert_allclose([*other.values()], [*one.values()], rtol=1e-9)
 
 
 def test_second_derivatives_by_passes_are_those_of_the_whole(posed, monkeypatch):

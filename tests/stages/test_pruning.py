@@ -7,7 +7,7 @@ from deepprox import links, penalties
 from deepprox.joining.join import join
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.point import look
-from deepprox.joining.pruning import Descent, descend, lasts, missed_least, prune
+from deepprox.joining.pruning import Less, lasts, missed_least, prune, to_the_end
 from stages.problems import problem
 
 
@@ -56,7 +56,7 @@ def test_left_out_units_stay_out(joined):
     for posed, found in joined:
         for trial in missed_least(posed, found.W):
             gone = ~trial[1][:, 1:].any(0)
-            after = descend(posed, trial, np.inf, 1e-6, 50).W
+            after = to_the_end(posed, trial, np.inf, 1e-6, 50).W
             assert not after[0][gone].any() and not after[1][:, 1:][:, gone].any()
 
 
@@ -71,11 +71,11 @@ def test_what_is_missed_least_comes_first():
 
 
 def test_units_pay_until_the_penalty_is_stronger():
-    network = Descent((), 2.0, 0.5, [], None, 0.0)
-    smaller = Descent((), 2.25, 1.5, [], None, 0.0)
+    network = Less((), 2.0, 0.5, [], None, 0.0)
+    smaller = Less((), 2.25, 1.5, [], None, 0.0)
     times = lasts(network, smaller)
     assert 0.5 + times * 1.5 == pytest.approx(1.5 + times * 0.75) and times > 1
-    assert lasts(network, Descent((), 2.25, 0.25, [], None, 0.0)) == np.inf  # the smaller one is charged more
+    assert lasts(network, Less((), 2.25, 0.25, [], None, 0.0)) == np.inf  # the smaller one is charged more
 
 
 def test_trials_in_vain_leave_no_trace(joined):

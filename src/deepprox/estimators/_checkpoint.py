@@ -22,10 +22,11 @@ import numpy as np
 from deepprox import saving
 from deepprox.diary import Stages
 from deepprox.files import folder_of, target_of
+from deepprox.joining.descent import Descent
 from deepprox.joining.finish import Finish, Step
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import Live
-from deepprox.joining.pruning import Descent
+from deepprox.joining.pruning import Less
 from deepprox.joining.quasi_newton import Info, Memory, State
 from deepprox.problem import Problem
 from deepprox.solve import After, Solution
@@ -41,9 +42,8 @@ def state(**fields: Any) -> Any:
     return splitting.State(**fields) if "Z" in fields else State(**fields)
 
 
-RECORDS: dict[str, Any] = {
-    saving.name_of(cls): cls for cls in (After, Descent, Finish, Info, Live, Memory, Slopes, Solution, Step)
-} | {"State": state}
+RECORDED = After, Descent, Finish, Info, Less, Live, Memory, Slopes, Solution, Step
+RECORDS: dict[str, Any] = {saving.name_of(cls): cls for cls in RECORDED} | {"State": state}
 SETTINGS = ("splits", "join", "batch_size", "n_init", "max_iter", "tol", "warm_start", "random_state")
 
 

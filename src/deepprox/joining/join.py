@@ -10,12 +10,14 @@ from threadpoolctl import ThreadpoolController
 from deepprox.diary import Stages
 from deepprox.joining import one_block, quasi_newton
 from deepprox.joining.certificate import bounded, ravel, unravel
+from deepprox.joining.descent import Descent, begin, descend, points
 from deepprox.joining.finish import finish
 from deepprox.joining.holding import held_within
 from deepprox.joining.kinks import Slopes, any_held, no_slopes
 from deepprox.joining.live import Live, canonical, live_part, shrinks, whole
 from deepprox.joining.point import Point, certify, look
 from deepprox.joining.pruning import prune
+from deepprox.joining.quasi_newton import CHUNK
 from deepprox.problem import Network, Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
@@ -80,22 +82,22 @@ def join(
     origin = None  # where they ended, and what they knew
     direct, lasts, met = max_iter > 0 and one_block.suits(problem), None, None
     while True:
-        begin = part.take(W)
+        here = part.take(W)
         most = max_iter - n_iter
         if not max_iter:  # there is only to look: what is known of the curvature stays where it is
-            small, step, rate, ready = begin, 1.0, 0.0, False
-        elif direct or (warm and newton_can(part.problem, begin, tol)):
-            small, rate, ready, most = begin, 0.0, True, most if direct else min(most, WARM)
+            small, step, rate, ready = here, 1.0, 0.0, False
+        elif direct or (warm and newton_can(part.problem, here, tol)):
+            small, rate, ready, most = here, 0.0, True, most if direct else min(most, WARM)
             step = 1.0 if memory is None else float(memory.step)
         else:
             left = max_iter - n_iter
             known = None if known is None else known.moved(part.take_rows)
-            small, step, rate, taken, ready, met = stages.run(
-                settle, part.problem, begin, tol, chunks, left, note, known, stages, widths
-            )
-            n_iter, memory = n_iter + taken, met.moved(part.put_rows)
-            origin = (part.put(small), memory) if taken else origin
-        met, left = None if small is begin else met, max_iter - n_iter
+            small, at = stages.run(settle, part.problem, here, tol, chunks, left, note, known, stages, widths)
+            step, rate, met = bounded(float(at.state.step), small[0].dtype), at.rate, at.memory
+            ready = newton_can(part.problem, small, tol)
+            n_iter, memory = n_iter + at.total, met.moved(part.put_rows)
+            origin = (part.put(small), memory) if at.total else origin
+        met, left = None if small is here else met, max_iter - n_iter
         # from a solution on these data, or from where steps have led: elsewhere units may yet come to pay
         if tries and ready and left and not direct and problem.allsum.in_memory and (met or memory):
             less = stages.run(prune, part.problem, small, tol, left, tries, note, met)
@@ -105,7 +107,7 @@ def join(
                 step, origin = bounded(float(less.memory.step), small[0].dtype), (part.put(small), memory)
         known = memory if not ready and shrinks(part.problem, small, widths, max_iter - n_iter) else None
         warm, ready = False, ready and n_iter < max_iter  # certifying is done below in any case
-        stays = all((a == b).all() for a, b in zip(begin, small))
+        stays = all((a == b).all() for a, b in zip(here, small))
         if ready and not stays:  # Newton steps cost by the unit, and many may have died on the way
             W, live = canonical(problem.network, part.put(small))
             part = live_part(problem, live, widths)
@@ -120,7 +122,7 @@ def join(
             end = stages.run(newton, part.problem, small, slopes, step, rate, tol, left)
             if end.given_up and origin is not None:
                 # back to before them: at the kinks that they hold quasi-Newton steps are stuck
-                (W, known), origin, chunks = origin, None, -(-end.given_up // quasi_newton.CHUNK)
+                (W, known), origin, chunks = origin, None, -(-end.given_up // CHUNK)
                 part = live_part(problem, canonical(problem.network, W)[1], widths, max_iter - n_iter)
                 continue
             note("newton", [row._asdict() for row in end.steps])
@@ -194,45 +196,20 @@ def settle(
     memory: quasi_newton.Memory | None,
     stages: Stages,
     widths: tuple[int, ...] = (),
-) -> tuple[Weights, float, float, int, bool, quasi_newton.Memory]:
-    """Quasi-Newton steps until the support has settled and Newton's method can take over, or many units died.
-
-    Returns the weights, the step length that suits their curvature, what a step gained at last, the
-    number of steps taken, whether the weights are few enough for Newton, and the curvature met.
-    """
-    at = look(problem, W, no_slopes(problem), 1.0)
+) -> tuple[Weights, Descent]:
+    """Quasi-Newton steps until the support has settled and Newton can take over, or many units have died."""
     smooth = problem.network.smooth
-    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate, memory)
-    tol_ = np.asarray(tol if smooth else tol / 2, state.w.dtype)
-    state, total, rate = stages.resumed((state, 0, 0.0))
-    state = problem.allsum.resident(state)
-    while total < budget:
-        limit = np.int32(min(quasi_newton.CHUNK, budget - total))
-        before = float(state.objective)
-        state, info, taken = quasi_newton.chunk(problem, W, state, tol_, limit, lanes=False)
-        rows = quasi_newton.rows(info, taken)
-        note("join", rows)
-        total += int(taken)
-        rate = (before - float(state.objective)) / max(int(taken), 1)
-        if int(taken) < limit or bool(state.stalled):
-            break
-        quiet = np.mean([row["support_changed"] for row in rows]) < SETTLED or total >= PATIENCE
-        if total >= chunks * quasi_newton.CHUNK and smooth and quiet and rows[-1]["n_nonzero"] <= FEW:
-            break
-        if shrinks(problem, unravel(np.asarray(state.w), W), widths, budget - total):
-            break
-        stages.reached(state, total, rate)
-    w = np.asarray(state.w)
-    if not smooth:  # the prox-gradient point has the structure that the penalty asks for
-        w = np.asarray(look(problem, unravel(w, W), no_slopes(problem), float(state.step)).moved)
-    return (
-        unravel(w, W),
-        bounded(float(state.step), w.dtype),
-        rate,
-        total,
-        newton_can(problem, unravel(w, W), tol),
-        quasi_newton.Memory(state.S, state.Y, state.n_pairs, state.step),
-    )
+
+    def settled(at: Descent) -> bool:
+        rows = at.rows
+        quiet = np.mean([row["support_changed"] for row in rows]) < SETTLED or at.total >= PATIENCE
+        if at.total >= chunks * CHUNK and smooth and quiet and rows[-1]["n_nonzero"] <= FEW:
+            return True
+        return shrinks(problem, unravel(np.asarray(at.state.w), W), widths, budget - at.total)
+
+    state, aim = begin(problem, [W], memory), tol if smooth else tol / 2
+    at = descend(problem, W, state, aim, budget, settled, lambda at: note("join", at.rows), stages)
+    return points(problem, at.state, W)[0], at
 
 
 def newton_can(problem: Problem, W: Weights, tol: float) -> bool:

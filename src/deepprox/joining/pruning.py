@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepprox.joining import quasi_newton
-from deepprox.joining.certificate import ravel, unravel
+from deepprox.joining.descent import Descent, begin, descend, points
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.point import look
+from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem, Weights
 
 SETTLED = 1e-3  # share of the objective that a chunk of steps gains at most once it is clear where they lead
 
 
-class Descent(NamedTuple):
+class Less(NamedTuple):
     """Where quasi-Newton steps led, their history, what they met, and what the last of them gained.
 
     ``lasts`` is how many times as strong the penalty may be, about, until another unit does not pay, if one
@@ -30,7 +30,7 @@ class Descent(NamedTuple):
     objective: float
     loss: float
     rows: list[dict[str, Any]]
-    memory: quasi_newton.Memory | None
+    memory: Memory | None
     rate: float
     lasts: float | None = None
 
@@ -42,14 +42,14 @@ def prune(
     most: int,
     tries: int,
     note: Callable[[str, list[dict[str, Any]]], None],
-    known: quasi_newton.Memory | None = None,
-) -> Descent:
+    known: Memory | None = None,
+) -> Less:
     """``W`` without the units that do not pay, in at most ``most`` steps; no memory where all of them do.
 
     What is ``known`` of the curvature takes ``W`` itself to where it leads first; without, it is near a
     minimum. So many ``tries`` may be in vain before all units that are left are kept.
     """
-    found = descend(problem, W, np.inf, tol, 0 if known is None else most, known)
+    found = to_the_end(problem, W, np.inf, tol, 0 if known is None else most, known)
     note("join", found.rows)
     most -= len(found.rows)
     if known is None:
@@ -57,7 +57,7 @@ def prune(
     while most > 0:
         until = np.inf
         for trial in missed_least(problem, found.W)[:tries]:
-            less = descend(problem, trial, found.objective, tol, most)
+            less = to_the_end(problem, trial, found.objective, tol, most)
             most -= len(less.rows)
             if less.objective < found.objective:
                 note("prune", less.rows)
@@ -69,7 +69,7 @@ def prune(
     return found
 
 
-def lasts(found: Descent, less: Descent) -> float:
+def lasts(found: Less, less: Less) -> float:
     """How many times as strong the penalty may be until what it charges makes the other network lower."""
     saved = (found.objective - found.loss) - (less.objective - less.loss)
     return 1 + (less.objective - found.objective) / saved if saved > 0 else np.inf
@@ -93,30 +93,20 @@ def without(W: Weights, l: int, unit: int) -> Weights:
     return tuple(out)
 
 
-def descend(
-    problem: Problem,
-    W: Weights,
-    level: float,
-    tol: float,
-    most: int,
-    known: quasi_newton.Memory | None = None,
-) -> Descent:
+def to_the_end(
+    problem: Problem, W: Weights, level: float, tol: float, most: int, known: Memory | None = None
+) -> Less:
     """Steps from ``W`` until it is clear where they lead, or that it is not below ``level``.
 
     What is left to gain is taken to fall like one over the square of the number of steps.
     """
-    at = look(problem, W, no_slopes(problem), 1.0)
-    state = quasi_newton.start(ravel(W), at.objective, at.loss, at.gradient, at.certificate, known)
-    tol_, rate = np.asarray(tol, state.w.dtype), 0.0
     rows: list[dict[str, Any]] = []
-    while len(rows) < most:
-        limit, before = np.int32(min(quasi_newton.CHUNK, most - len(rows))), float(state.objective)
-        state, info, taken = quasi_newton.chunk(problem, W, state, tol_, limit, lanes=False)
-        rows += quasi_newton.rows(info, taken)
-        now = float(state.objective)
-        rate = (before - now) / max(int(taken), 1)
-        if int(taken) < limit or rate * limit <= SETTLED * abs(now) or now - rate * len(rows) / 2 > level:
-            break
-    memory = quasi_newton.Memory(state.S, state.Y, state.n_pairs, state.step)
-    numbers = float(state.objective), float(state.loss)
-    return Descent(unravel(np.asarray(state.w), W), *numbers, rows, memory, rate)
+
+    def clear(at: Descent) -> bool:
+        now = float(at.objective)
+        return at.rate * at.limit <= SETTLED * abs(now) or now - at.rate * at.total / 2 > level
+
+    state = begin(problem, [W], known)
+    at = descend(problem, W, state, tol, most, clear, lambda at: rows.extend(at.rows))
+    numbers = float(at.objective), float(at.state.loss)
+    return Less(points(problem, at.state, W)[0], *numbers, rows, at.memory, at.rate)

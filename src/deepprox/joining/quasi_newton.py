@@ -102,6 +102,13 @@ def start(
     )
 
 
+def first(flat: Flat, w: Array) -> State:
+    """The state at ``w``, inside a program."""
+    loss, gradient = flat.loss_and_gradient(w)
+    residual = certificate(flat.residual(w, gradient, jnp.ones((), w.dtype)))
+    return start(w, loss + flat.penalty(w), loss, gradient, residual)
+
+
 def inverse_hessian_times(state: State, r: Array, scale: Array) -> Array:
     """``H r`` by the two-loop recursion over the stored pairs."""
     known = jnp.arange(MEMORY) < state.n_pairs
@@ -224,19 +231,19 @@ def advance_envelope(flat: Flat, state: State) -> tuple[State, Array]:
     ), ok
 
 
+def tried(flat: Flat, state: State) -> tuple[State, Info, Array]:
+    """The state after a trial, its row of the history, and whether it was a step."""
+    after, ok = advance(flat, state) if flat.smooth else advance_envelope(flat, state)
+    n_nonzero, changed = jnp.count_nonzero(after.w), jnp.any((after.w == 0) != (state.w == 0))
+    return after, Info(after.objective, after.loss, after.certificate, n_nonzero, changed), ok
+
+
 def run(flat: Flat, state: State, tol: Array, limit: Array) -> tuple[State, Info, Array]:
     """Up to ``limit`` steps, a chunk at most; the history of those taken, and their number."""
 
     def body(carry: tuple) -> tuple:
         state, history, k = carry
-        after, ok = advance(flat, state) if flat.smooth else advance_envelope(flat, state)
-        info = Info(
-            after.objective,
-            after.loss,
-            after.certificate,
-            jnp.count_nonzero(after.w),
-            jnp.any((after.w == 0) != (state.w == 0)),
-        )
+        after, info, ok = tried(flat, state)
         # a refused trial leaves its row to the next
         history = jax.tree.map(lambda rows, value: rows.at[k].set(value), history, info)
         return after, history, k + ok
@@ -257,3 +264,9 @@ def chunk(
         return run(flatten(problem, W)[1], state, tol, limit)
 
     return jax.vmap(one)(W, state) if lanes else one(W, state)
+
+
+@program()
+def trial(problem: Problem, W: Weights, state: State) -> tuple[State, Info, Array]:
+    """One trial, where rows are too many for more in one program."""
+    return tried(flatten(problem, W)[1], state)

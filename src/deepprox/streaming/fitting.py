@@ -211,7 +211,7 @@ def solve_stream(
     stages: Stages,
 ) -> None:
     """Steps over all rows from the solution of the sample; the model keeps what they end with."""
-    passes, sampled = Passes(chunks, n, stages), start.posed.problem
+    passes, sampled = Passes(chunks, n), start.posed.problem
     problem = Problem(sampled.network, sampled.loss, *next(iter(chunks())), passes)
     posed = Posed(problem, scale, None, n)
     become(model, start.model)

@@ -14,7 +14,7 @@ from jax import lax
 
 from deepprox.applications.iris.setting import CELLS, TRAIN, Split, pose, rate, side_by_side
 from deepprox.joining import quasi_newton
-from deepprox.joining.certificate import certificate, flatten, unravel
+from deepprox.joining.certificate import flatten, unravel
 from deepprox.joining.join import join
 from deepprox.problem import Problem, Weights
 from deepprox.scouting import SCOUT
@@ -100,12 +100,9 @@ def _quasi_newton(problems: Problem, W: Weights) -> tuple[Any, Any]:
 
     def one(problem: Problem, W: Weights) -> tuple[Any, Any]:
         w, flat = flatten(problem, W)
-        loss, gradient = flat.loss_and_gradient(w)
-        residual = certificate(flat.residual(w, gradient, jnp.ones((), w.dtype)))
-        state = quasi_newton.start(w, loss + flat.penalty(w), loss, gradient, residual)
         tol, limit = jnp.asarray(10 * TOL, w.dtype), jnp.asarray(quasi_newton.CHUNK)
         steps = lambda _, state: quasi_newton.run(flat, state, tol, limit)[0]  # noqa: E731
-        state = lax.fori_loop(0, SCOUT // quasi_newton.CHUNK, steps, state)
+        state = lax.fori_loop(0, SCOUT // quasi_newton.CHUNK, steps, quasi_newton.first(flat, w))
         return state.objective, state.w
 
     return jax.vmap(jax.vmap(one, in_axes=(None, 0)))(problems, W)
