@@ -613,7 +613,8 @@ def shrunk(row: dict[str, Any], net: str) -> float:
     sizes = (784, *NETS[net].hidden, 10)
     masks = [np.arange(size) < live for size, live in zip(NETS[net].hidden, row["live units"])]
     widths = (784, *live_widths(Live((np.ones(784, bool), *masks))), 10)
-    part = n_weights(widths) <= n_weights(sizes) / 2
+    cut, full = (n_weights((b, 1 + a) for a, b in pairwise(each)) for each in (widths, sizes))
+    part = cut <= full / 2
     return gradient_flops(1, widths) / gradient_flops(1, sizes) if part else 1.0
 
 

@@ -18,6 +18,7 @@ LAYERS = [
     {"spreading"},
     {"activities", "links", "losses", "penalties"},
     {"blocks"},
+    {"network"},
     {"problem"},
     {"splitting", "joining", "batches"},
     {"scouting"},

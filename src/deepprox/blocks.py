@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox.activities import Activity
+from deepprox.checks import shown
 from deepprox.links import Identity, Link
 from deepprox.penalties import Number, Penalty, Zero
 from deepprox.struct import static, struct
@@ -16,7 +17,8 @@ from deepprox.struct import static, struct
 class Dense:
     """``z = W [1; reads]``: the bias is column 0 of ``W``, a row is a unit.
 
-    Without a ``bias`` that column is zero, and no weights of the block.
+    Without a ``bias`` that column is zero, and no weights of the block. It ``reads`` the activations of the
+    block before, or these and then the inputs; the first block reads the inputs.
     """
 
     size: int = static()
@@ -25,6 +27,14 @@ class Dense:
     penalize_bias: bool = static(default=False)
     activity: Activity | None = None
     bias: bool = static(default=True)
+    reads: tuple[str, ...] = static(default=("before",))
+
+    def __post_init__(self) -> None:
+        if self.reads not in (("before",), ("before", "inputs")):
+            raise ValueError(
+                f"A block reads ('before',) or ('before', 'inputs'), the activations of the block before and "
+                f"the inputs; got reads={shown(self.reads)}."
+            )
 
     @property
     def first(self) -> int:

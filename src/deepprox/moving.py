@@ -137,18 +137,18 @@ def learn(
     """New weights after a batch in their canonical form, what lives of them, and the past with the batch."""
     V, past = jax.tree.map(np.asarray, step(problem, W, past, share, tol))
     V, live = canonical(problem.network, V)
-    past = jax.tree.map(np.asarray, joined(problem, V, without_dead(past, V), share))
+    past = jax.tree.map(np.asarray, joined(problem, V, without_dead(past, V, live), share))
     return V, live, past
 
 
-def without_dead(past: Past, W: Weights) -> Past:
+def without_dead(past: Past, W: Weights, live: Live) -> Past:
     """The past in the canonical form of its weights: the loss does not depend on a unit that nothing reads.
 
     What reads a constant unit loses nothing by the canonical form, since it moves along ``D`` with
     ``D f_i = 0`` for all rows.
     """
-    read = [(after[:, 1:] != 0).any(0) for after in W[1:]]
-    feeds = [mask if len(mask) == len(w) else np.ones(len(w), bool) for w, mask in zip(W, read, strict=False)]
+    pairs = zip(W, live.reads[1:], strict=False)
+    feeds = [mask if len(mask) == len(w) else np.ones(len(w), bool) for w, mask in pairs]
     feeds.append(np.ones(len(W[-1]), bool))
     masks = [feed[:, None] for feed in feeds]
     slope = tuple(g * mask for g, mask in zip(past.slope, masks, strict=True))
@@ -167,14 +167,10 @@ def summed(problem: Problem, W: Weights) -> Past:
 
 def bends(problem: Problem, W: Weights) -> tuple[Array, ...]:
     """``mean_i J_i' H_i J_i`` of every block, output by output; no direction bends downwards."""
-    blocks, weight = problem.network.blocks, problem.weight[:, None]
+    weight = problem.weight[:, None]
 
     def output(shifts: tuple[Array, ...]) -> Array:
-        reads = problem.X
-        for block, w, shift in zip(blocks, W, shifts, strict=True):
-            z = block.linear(w, reads) + shift
-            reads = block.link(z)
-        return z
+        return problem.network.run(W, problem.X, lambda l, z: z + shifts[l]).Z[-1]
 
     none = tuple(jnp.zeros((len(problem.X), len(w)), w.dtype) for w in W)
     eta, back = jax.vjp(output, none)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from deepprox.arrays import as_taken
 from deepprox.blocks import Dense
 from deepprox.joining.live import absorbed
 from deepprox.links import Identity, Link
@@ -14,35 +15,52 @@ from deepprox.problem import Network, Weights
 class Pruned(NamedTuple):
     """Small weights ``[bias, reads]`` of every block, its link, and where its units sit in the whole network.
 
-    ``places`` holds the live inputs, the live units of every hidden block, and all outputs. Of a network
-    that ignores its inputs only the last bias is left.
+    ``places`` holds the live inputs, the live units of every hidden block, and all outputs; ``reads`` what
+    every block reads. Of a network that ignores its inputs only the last bias is left.
     """
 
     W: tuple[np.ndarray, ...]
     links: tuple[Link, ...]
     places: tuple[np.ndarray, ...]
+    reads: tuple[tuple[str, ...], ...]
 
     @property
     def network(self) -> Network:
         """The network of the small weights: without penalties, since it is not fitted."""
-        return Network(tuple(Dense(len(w), link) for w, link in zip(self.W, (*self.links, Identity()))))
+        each = zip(self.W, (*self.links, Identity()), self.reads)
+        return Network(tuple(Dense(len(w), link, reads=reads) for w, link, reads in each))
 
 
 def prune(network: Network, W: Weights) -> Pruned:
     """The live part of a network, from the outputs back to the inputs."""
-    whole = absorbed(network, W)
-    rows = np.arange(network.blocks[-1].size)
-    small: list[np.ndarray] = []
-    places = [rows]
-    for l in reversed(range(len(whole))):
-        here = whole[l][rows]
-        reads, rows = _reached(network, l, (here[:, 1:] != 0).any(0))
-        small.insert(0, here[:, np.concatenate([[0], 1 + reads])])
-        places.insert(0, rows)
-    links = tuple(_at(block, units) for block, units in zip(network.blocks[:-1], places[1:]))
-    if not all(len(place) for place in places):
-        return Pruned((small[-1][:, :1],), (), (np.arange(0), places[-1]))
-    return Pruned(tuple(small), links, tuple(places))
+    whole, blocks = absorbed(network, W), network.blocks
+    columns = network.columns(network.n_inputs(W))
+    # what is left of the activations that every block reads, of the units of every block, and of the inputs
+    read, units = [np.arange(0)] * len(blocks), [np.arange(block.size) for block in blocks]
+    inputs = np.zeros(network.n_inputs(W), bool)
+    for l in reversed(range(len(blocks))):
+        used = (whole[l][units[l]][:, 1:] != 0).any(0)
+        if l:
+            read[l], units[l - 1] = _reached(blocks[l - 1], used[columns[l].before])
+        if used[columns[l].inputs].size:
+            inputs |= used[columns[l].inputs]
+    if not inputs.any():
+        nothing = as_taken(np.zeros((1, inputs.size), whole[0].dtype), *(block.link for block in blocks))
+        level = np.asarray(network.forward(whole, nothing)[-1])
+        return Pruned((level.T,), (), (np.arange(0), units[-1]), (("before",),))
+    first = max((l for l in range(1, len(blocks)) if not len(units[l - 1])), default=0)
+    small = []
+    for l in range(first, len(blocks)):
+        slopes = whole[l][units[l]][:, 1:]
+        parts = [whole[l][units[l]][:, :1], slopes[:, columns[l].before][:, read[l]]]
+        if columns[l].inputs.stop > columns[l].before.stop:
+            parts.append(slopes[:, columns[l].inputs][:, inputs])
+        elif l == first:  # a constant that no bias could take over
+            parts.append(np.zeros((len(slopes), inputs.sum())))
+        small.append(np.concatenate(parts, axis=1))
+    links = tuple(_at(blocks[l], units[l]) for l in range(first, len(blocks) - 1))
+    reads = ("before",), *(block.reads for block in blocks[first + 1 :])
+    return Pruned(tuple(small), links, (np.flatnonzero(inputs), *units[first:]), reads)
 
 
 def _at(block: Dense, units: np.ndarray) -> Link:
@@ -56,15 +74,12 @@ def _at(block: Dense, units: np.ndarray) -> Link:
     return jax.tree.map(of_units, block.link)
 
 
-def _reached(network: Network, l: int, read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What of the reads of block ``l`` stays, and the inputs or units before it that these come from."""
-    link = network.blocks[l - 1].link
-    if l == 0 or link.elementwise:
+def _reached(block: Dense, read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What stays of the activations of a block, and the units that these come from."""
+    if block.link.elementwise:
         return np.flatnonzero(read), np.flatnonzero(read)
     # a group of units stays as a whole
-    size = network.blocks[l - 1].size
-    groups = link.n_groups(size)  # type: ignore[attr-defined]
+    groups = block.link.n_groups(block.size)  # type: ignore[attr-defined]
     alive = read.reshape(groups, -1).any(1)
-    return np.flatnonzero(np.repeat(alive, read.size // groups)), np.flatnonzero(
-        np.repeat(alive, size // groups)
-    )
+    stays = [np.flatnonzero(np.repeat(alive, width // groups)) for width in (read.size, block.size)]
+    return stays[0], stays[1]

@@ -91,6 +91,8 @@ class Graph:
 
 def forward(graph: Graph, pruned: Pruned, scale: Any) -> str:
     """``eta`` of the raw inputs."""
+    if not pruned.network.is_chain:
+        raise ValueError("ONNX export knows blocks that read the block before; one here reads inputs too.")
     inputs, first = pruned.places[0], pruned.W[0]
     if not len(inputs):  # every row gets the last bias: a weight of 0 on some input gives it its rows
         inputs, first = np.arange(1), np.column_stack([first, np.zeros(len(first))])

@@ -8,7 +8,8 @@ weights of the block after it and ``g`` the derivative of the loss in pre-activa
 
 from the second derivatives of the loss in the outputs down to the first block: small products, and programs
 have but one number to find for each unit and observation. Links of several units have more than one, and
-take a pass through the network for each unit.
+blocks that read more than the one before have more than one way down: they take a pass through the network
+for each unit.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,8 @@ from deepprox import traces
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import width
-from deepprox.problem import Network, Problem, Weights
+from deepprox.network import Network, Pass, Weights
+from deepprox.problem import Problem
 
 
 class Bends(NamedTuple):
@@ -51,7 +53,8 @@ def bends(
 
     ``g`` is without what comes from a ``pull`` on the mean of every output.
     """
-    if all(block.link.elementwise for block in problem.network.blocks[:-1]):
+    network = problem.network
+    if network.is_chain and all(block.link.elementwise for block in network.blocks[:-1]):
         local = jax.tree.map(np.asarray, _local_derivatives(problem, W, slopes, blurred))
         return chained(local, W, hidden, pull[:, None] * np.asarray(problem.weight))
     n_hidden, n_out = sum(len(w) for w in W[:-1]), len(W[-1])
@@ -82,17 +85,17 @@ def _local_derivatives(problem: Problem, W: Weights, slopes: Slopes, blurred: bo
     still = [jnp.zeros((len(problem.X), block.size), problem.X.dtype) for block in blocks]
     nobody = jnp.zeros((len(problem.X), 1), bool)
 
-    def shifted(l: int, shift: Array) -> kinks_.Pass:
+    def shifted(l: int, shift: Array) -> Pass:
         shifts = [*still[:l], shift, *still[l + 1 :]]
         return kinks_.forward(problem, W, slopes, nobody, on_z=shifts, blurred=blurred)
 
     def reads(l: int, shift: Array) -> Array:
-        return shifted(l, shift).reads[l + 1]
+        return shifted(l, shift).activations[l]
 
     def charged(l: int, shift: Array) -> Array:
         at, alone = shifted(l, shift), Network((blocks[l], blocks[-1]))
         # the majoriser: an activity may tie observations together
-        return alone.activity([at.Z[l]], [at.reads[l + 1]], problem.weight, majorised=True)
+        return alone.activity([at.Z[l]], [at.activations[l]], problem.weight, majorised=True)
 
     def with_derivative(f: Callable[[Array], Array], at: Array) -> tuple[Array, Array]:
         return jax.jvp(f, (at,), (jnp.ones_like(at),))
@@ -173,7 +176,7 @@ def _unit_derivatives(
         at = kinks_.forward(problem, W, slopes, nobody, on_z=shifts, blurred=blurred)
         features = [block.features(r).T for block, r in zip(problem.network.blocks[1:], at.reads[1:])]
         # the majoriser: an activity may tie observations together
-        acts = problem.network.activity(at.Z, at.reads[1:], problem.weight, majorised=True)
+        acts = problem.network.activity(at.Z, at.activations, problem.weight, majorised=True)
         return problem.data_loss(at.Z[-1]) + acts, (jnp.concatenate([still[:0], *features]), at.Z[-1])
 
     def pulled(shift: Array) -> Array:

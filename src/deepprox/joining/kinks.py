@@ -6,7 +6,8 @@ a hidden block at one observation) is *held* when it is kept at its kink by a sl
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import or_
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox.links import Link
+from deepprox.network import Pass
 from deepprox.problem import Problem, Weights
 from deepprox.spreading import same
 from deepprox.struct import rows, struct
@@ -96,13 +98,6 @@ def none() -> Kinks:
     return Kinks(*np.zeros((2, 0)), *np.zeros((5, 0), int), *np.zeros((2, 0)))
 
 
-class Pass(NamedTuple):
-    """A forward pass: what every block reads, and every ``z``; the last is ``eta``."""
-
-    reads: tuple[Array, ...]
-    Z: tuple[Array, ...]
-
-
 def forward(
     problem: Problem,
     W: Weights,
@@ -119,20 +114,20 @@ def forward(
     exactly at a kink take the slope of its right side. Blurred, a kink bends whatever is near it, as it does
     on the average over many observations.
     """
-    Z, reads = [], [problem.X]
-    for l, (block, w) in enumerate(zip(problem.network.blocks, W)):
-        z = block.linear(w, reads[l])
-        Z.append(z if on_z is None else z + on_z[l])
-        if l < len(slopes.held):
-            held, slope = slopes.held[l], slopes.slope[l]
-            reads.append(follow(block.link, Z[l], held, slope, ride))
-            if blurred:
-                off = Z[l] - lax.stop_gradient(Z[l])
-                reads[-1] += lax.stop_gradient(bend(block.link, Z[l], problem.weight)) * off**2 / 2
-            ride = ride | held.any(1, keepdims=True)
-            if on_reads is not None:
-                reads[-1] += on_reads[l]
-    return Pass(tuple(reads), tuple(Z))
+    rides = [*accumulate((held.any(1, keepdims=True) for held in slopes.held), or_, initial=ride)]
+
+    def shifted(l: int, z: Array) -> Array:
+        return z if on_z is None else z + on_z[l]
+
+    def linked(l: int, z: Array) -> Array:
+        link = problem.network.blocks[l].link
+        read = follow(link, z, slopes.held[l], slopes.slope[l], rides[l])
+        if blurred:
+            off = z - lax.stop_gradient(z)
+            read += lax.stop_gradient(bend(link, z, problem.weight)) * off**2 / 2
+        return read if on_reads is None else read + on_reads[l]
+
+    return problem.network.run(W, problem.X, shifted, linked)
 
 
 def follow(link: Link, z: Array, held: Any, slope: Any, ride: Array) -> Array:
@@ -257,11 +252,11 @@ def find(
     reads the same.
     """
     tables, first = [np.zeros((8, 0))], 0
-    weight, reads = np.asarray(problem.weight), np.asarray(problem.X)
-    for l, (block, w, z, up) in enumerate(zip(problem.network.blocks, W, Z, upstream, strict=False)):
-        if l:
-            reads = np.asarray(problem.network.blocks[l - 1].link(Z[l - 1]))
-        w, z, up = np.abs(np.asarray(w)), np.asarray(z), np.asarray(up)
+    weight = np.asarray(problem.weight)
+    network = problem.network
+    every: list[Any] = network.reads(problem.X, network.activations(Z))
+    for l, (block, w, reads, z, up) in enumerate(zip(network.blocks, W, every, Z, upstream, strict=False)):
+        w, reads, z, up = np.abs(np.asarray(w)), np.asarray(reads), np.asarray(z), np.asarray(up)
         reach = np.abs(reads) @ w[:, 1:].T
         moves = ((reach > EDGE) | (w[:, 0] > 0)) & (weight[:, None] > 0)
         own = fingerprint(reads, w[:, 1:] > 0) if together else np.arange(len(reads), dtype=float)[:, None]

@@ -7,7 +7,6 @@ stays the same.
 
 import math
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -37,11 +36,12 @@ class Live(NamedTuple):
         """Mask of the inputs that reach the output."""
         return self.reads[0]
 
-    def weights(self, l: int, n_out: int) -> np.ndarray:
+    def weights(self, network: Network, l: int) -> np.ndarray:
         """Mask of the weights of block ``l`` between live places, biases included."""
-        after = self.reads[l + 1] if l + 1 < len(self.reads) else np.ones(n_out, bool)
-        units = after if after.size == n_out else np.ones(n_out, bool)  # a pooled unit is kept
-        return units[:, None] & np.concatenate([[True], self.reads[l]])[None, :]
+        every = np.ones(network.blocks[l].size, bool)
+        after = self.reads[l + 1] if l + 1 < len(self.reads) else every
+        units = after if after.size == every.size else every  # a pooled unit is kept
+        return units[:, None] & np.concatenate([[True], network.read(l, self.reads[l], self.inputs)])[None, :]
 
 
 def absorbed(network: Network, W: Weights, kept: Kept | None = None) -> tuple[np.ndarray, ...]:
@@ -49,7 +49,7 @@ def absorbed(network: Network, W: Weights, kept: Kept | None = None) -> tuple[np
 
     Units that are ``kept``, a mask for every hidden block, stay as they are.
     """
-    out = [np.array(w) for w in W]
+    out, columns = [np.array(w) for w in W], network.columns(network.n_inputs(W))
     changed = True
     while changed:
         changed = False
@@ -57,13 +57,14 @@ def absorbed(network: Network, W: Weights, kept: Kept | None = None) -> tuple[np
             if not block.link.elementwise:
                 continue  # what is read is not one unit's
             here, after = out[l], out[l + 1]
-            feeds = (after[:, 1:] != 0).any(0)
+            slopes = after[:, 1:][:, columns[l + 1].before]
+            feeds = (slopes != 0).any(0)
             goes = np.ones(len(here), bool) if kept is None else ~kept[l]
             constant = goes & feeds & ~(here[:, 1:] != 0).any(1)
             if constant.any():
                 level = np.asarray(block.link(as_taken(here[:, 0], block.link)))
-                after[:, 0] += after[:, 1:][:, constant] @ level[constant]
-                after[:, 1:][:, constant] = 0
+                after[:, 0] += slopes[:, constant] @ level[constant]
+                slopes[:, constant] = 0
                 feeds &= ~constant
             dead = goes & ~feeds
             if here[dead].any():
@@ -83,8 +84,7 @@ def canonical(network: Network, W: Weights) -> tuple[tuple[np.ndarray, ...], Liv
     out = absorbed(network, W, kept)
     if _dearer(network, W, out):
         out = _one_by_one(network, W, out, kept)
-    reads = [(out[0][:, 1:] != 0).any(0), *((w[:, 1:] != 0).any(0) for w in out[1:])]
-    return out, Live(tuple(reads))
+    return out, Live(network.used(out))
 
 
 def _one_by_one(network: Network, W: Weights, all_gone: Weights, kept: Kept) -> tuple[np.ndarray, ...]:
@@ -123,11 +123,21 @@ def _dearer(network: Network, W: Weights, V: Weights) -> bool:
 
 
 class Part(NamedTuple):
-    """A smaller problem on all inputs and some units, and where they sit in the whole one."""
+    """A smaller problem on all inputs and some units, and where they sit in the whole network."""
 
     problem: Problem
     places: tuple[np.ndarray, ...]
-    sizes: tuple[int, ...]
+    network: Network
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many inputs and units there are in the whole."""
+        return len(self.places[0]), *(block.size for block in self.network.blocks)
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """The shapes of the whole weights."""
+        return self.network.shapes(len(self.places[0]))
 
     @property
     def all_of_it(self) -> bool:
@@ -151,8 +161,8 @@ class Part(NamedTuple):
         """Whole weights: the part's in their places, zeros elsewhere."""
         if self.all_of_it:
             return tuple(np.asarray(w) for w in small)
-        shapes = [(n_out, 1 + n_in) for n_in, n_out in zip(self.sizes, self.sizes[1:])]
-        return tuple(_place(w, grid, shape) for w, grid, shape in zip(small, self._grids(), shapes))
+        places = zip(small, self._grids(), self.shapes)
+        return tuple(_place(w, grid, shape) for w, grid, shape in places)
 
     def put_columns(self, arrays: Iterable) -> tuple:
         """Arrays over observations and hidden units: the part's columns in their places."""
@@ -174,18 +184,19 @@ class Part(NamedTuple):
         rows = np.asarray(rows)
         if self.all_of_it:
             return rows
-        out = np.zeros((*rows.shape[:-1], n_weights(self.sizes)), rows.dtype)
+        out = np.zeros((*rows.shape[:-1], n_weights(self.shapes)), rows.dtype)
         out[..., self._index()] = rows
         return out
 
     def _index(self) -> np.ndarray:
-        shapes = [(n_out, 1 + n_in) for n_in, n_out in pairwise(self.sizes)]
-        ends = np.cumsum([n_out * n_in for n_out, n_in in shapes])
-        every = [np.arange(end - a * b, end).reshape(a, b) for end, (a, b) in zip(ends, shapes)]
+        ends = np.cumsum([n_out * n_read for n_out, n_read in self.shapes])
+        every = [np.arange(end - a * b, end).reshape(a, b) for end, (a, b) in zip(ends, self.shapes)]
         return np.concatenate([places[grid].ravel() for places, grid in zip(every, self._grids())])
 
     def _grids(self) -> list:
-        columns = [np.concatenate([[0], 1 + place]) for place in self.places[:-1]]
+        masks = [np.isin(np.arange(n), place) for n, place in zip(self.sizes, self.places[:-1])]
+        reads = self.network.reads(masks[0], masks[1:])
+        columns = [np.concatenate([[0], 1 + np.flatnonzero(mask)]) for mask in reads]
         return [np.ix_(rows, cols) for rows, cols in zip(self.places[1:], columns)]
 
 
@@ -199,7 +210,7 @@ def _place(small: Any, grid: Any, shape: tuple[int, int]) -> np.ndarray:
 def whole(problem: Problem) -> Part:
     """The problem as a part of itself."""
     sizes = (problem.X.shape[1], *(block.size for block in problem.network.blocks))
-    return Part(problem, tuple(np.arange(n) for n in sizes), sizes)
+    return Part(problem, tuple(np.arange(n) for n in sizes), problem.network)
 
 
 def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps: float = math.inf) -> Part:
@@ -211,17 +222,20 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps:
     that ``steps`` steps on the live units could save on a GPU is little.
     """
     full = whole(problem)
-    if jax.default_backend() != "cpu" and not widths and not _worth(problem, n_weights(full.sizes), steps):
+    n_all = n_weights(full.shapes)
+    if jax.default_backend() != "cpu" and not widths and not _worth(problem, n_all, steps):
         return full
     if not all(_can_shrink(block) for block in problem.network.blocks):
         return full
     wanted = np.maximum(live_widths(live), widths or 0)
     places = (full.places[0], *map(_fill, live.reads[1:], wanted), full.places[-1])
-    few = n_weights(full.sizes) <= SMALL and not widths
-    if few or n_weights(len(p) for p in places) > n_weights(full.sizes) / 2:
+    if n_all <= SMALL and not widths:
         return full
-    part = Part(problem, places, full.sizes)
-    return part._replace(problem=replace(problem, network=part.cut(problem.network)))
+    part = full._replace(places=places)
+    network: Any = part.cut(problem.network)
+    if n_weights(network.shapes(problem.X.shape[1])) > n_all / 2:
+        return full
+    return part._replace(problem=replace(problem, network=network))
 
 
 def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...], steps: int) -> bool:
@@ -243,9 +257,9 @@ def _can_shrink(block: Dense) -> bool:
     return block.link.elementwise and block.rests and block.penalty.any_shape and not told_apart
 
 
-def n_weights(sizes: Iterable[int]) -> int:
-    """How many weights dense blocks between these widths have."""
-    return sum(n_out * (1 + n_in) for n_in, n_out in pairwise(sizes))
+def n_weights(shapes: Iterable[tuple[int, int]]) -> int:
+    """How many weights there are in matrices of these shapes."""
+    return sum(n_out * n_read for n_out, n_read in shapes)
 
 
 def live_widths(live: Live) -> tuple[int, ...]:

@@ -42,8 +42,7 @@ def _at(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array) 
 
     def mean_loss(w: Array, nudge: tuple[Array, ...]) -> tuple[Array, tuple]:
         at = kinks_.forward(problem, flat.unravel(w), slopes, riding, on_reads=nudge)
-        loss = problem.data_loss(at.Z[-1])
-        return loss + problem.network.activity(at.Z, at.reads[1:], problem.weight), (loss, at.Z)
+        return problem.smooth_part(at), (problem.data_loss(at.Z[-1]), at.Z)
 
     hidden = problem.network.blocks[:-1]
     nudge = tuple(jnp.zeros((len(problem.X), block.link.width(block.size)), w.dtype) for block in hidden)
@@ -80,16 +79,19 @@ def _here(problem: Problem, point: Point) -> Point:
 
 
 def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
-    first = problem.network.blocks[0]
-    out, reads, there = [V[0]], *(first.link(first.linear(w, problem.X)) for w in (W[0], V[0]))
-    told = there
-    for block, w, v in zip(problem.network.blocks[1:], W[1:], V[1:]):
-        wanted, found = block.linear(v, reads) + (told - reads) @ w[:, 1:].T, block.linear(v, there)
-        if block.free_bias:
-            off = problem.allsum(problem.weight @ (wanted - found))
-            v, found = v.at[:, 0].add(off), found + off
-        reads, told, there = (block.link(z) for z in (block.linear(w, reads), wanted, found))
-        out.append(v)
+    network, out = problem.network, list(V)
+    here = network.run(W, problem.X)
+    way = [block.linear(v - w, r) for block, v, w, r in zip(network.blocks, V, W, here.reads)]
+    told = network.run(W, problem.X, lambda l, z: z + way[l])
+
+    def levelled(l: int, z: Array) -> Array:
+        if l == 0 or not network.blocks[l].free_bias:
+            return z
+        off = problem.allsum(problem.weight @ (told.Z[l] - z))
+        out[l] = V[l].at[:, 0].add(off)
+        return z + off
+
+    network.run(V, problem.X, levelled)
     return tuple(out)
 
 
@@ -145,7 +147,8 @@ def _idle_shares(
     rows = np.flatnonzero((jump != 0).any(1))
     units = np.flatnonzero(problem.allsum(np.count_nonzero(jump, axis=0)))
     block, W_l, G = problem.network.blocks[l], np.asarray(W[l]), unravel(at.gradient, W)[l].copy()
-    F = np.asarray(block.features(reads_of(problem, at)[l]))[rows]
+    reads = problem.network.reads(problem.X, problem.network.activations(at.Z))[l]
+    F = np.asarray(block.features(reads))[rows]
     c, from_left = jump[np.ix_(rows, units)], G[units]
     grams = problem.allsum(np.einsum("nu,na,nb->uab", c**2, F, F, optimize=True))
     pace = c / np.maximum(np.linalg.eigvalsh(grams)[:, -1], np.finfo(float).tiny)
@@ -167,9 +170,3 @@ def _idle_shares(
 @jax.jit
 def _block_residual(block: Dense, W: Array, gradient: Array, step: Array) -> Array:
     return (W - block.prox(W - step * gradient, step)) / step
-
-
-def reads_of(problem: Problem, point: Point) -> list[Array]:
-    """What every hidden block reads."""
-    links = [block.link for block in problem.network.blocks]
-    return [problem.X, *(link(z) for link, z in zip(links, point.Z[:-1]))][: len(links) - 1]

@@ -78,9 +78,9 @@ def lasts(found: Less, less: Less) -> float:
 def missed_least(problem: Problem, W: Weights) -> list[Weights]:
     """The network without each of its live units in turn, that first of which the objective is lowest."""
     trials = []
-    for l, block in enumerate(problem.network.blocks[:-1]):
+    for l, (block, used) in enumerate(zip(problem.network.blocks, problem.network.used(W)[1:])):
         if block.link.elementwise:  # else what is read is not one unit's
-            trials += [without(W, l, int(unit)) for unit in np.flatnonzero(W[l + 1][:, 1:].any(0))]
+            trials += [without(W, l, int(unit)) for unit in np.flatnonzero(used)]
     levels = [float(look(problem, trial, no_slopes(problem), 1.0).objective) for trial in trials]
     return [trials[k] for k in np.argsort(levels)]
 

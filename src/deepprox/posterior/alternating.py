@@ -52,8 +52,7 @@ def hidden_steps(
 
     def features(at: Array) -> Array:
         W = replace(target, at=at).weights(at[target.places])
-        Z = problem.network.forward(W, problem.X)
-        return problem.network.blocks[-1].features(problem.reads(Z)[-1])
+        return problem.network.blocks[-1].features(problem.network.run(W, problem.X).reads[-1])
 
     (whole, adaptation), probability = lax.scan(one, (whole, adaptation), jax.random.split(key, thin))
     return whole, adaptation, jax.vmap(features)(whole), probability.mean(0)

@@ -104,8 +104,7 @@ def _whole(name: str, value: Any, least: int) -> None:
 
 def last_block(problem: Problem, W: Weights) -> tuple[Problem, Weights]:
     """The last block as a model of its own, whose inputs are what it reads at the fit, and its weights."""
-    Z = problem.network.forward(W, problem.X)
-    reads = np.asarray(problem.reads(Z)[-1])
+    reads = np.asarray(problem.network.run(W, problem.X).reads[-1])
     return replace(problem, network=Network(problem.network.blocks[-1:]), X=reads), W[-1:]
 
 

@@ -182,6 +182,8 @@ def _legend(layout: Layout) -> str:
 
 def _lines(pruned: Pruned) -> tuple[list[np.ndarray], list[int]]:
     """Weights between columns, a pool of units as one, and how many units every pool has."""
+    if not pruned.network.is_chain:
+        raise ValueError("The drawing knows blocks that read the block before; one here reads inputs too.")
     lines, pools = [], []
     for l, w in enumerate(pruned.W):
         n_units, n_reads = len(w), pruned.W[l + 1].shape[1] - 1 if l + 1 < len(pruned.W) else len(w)

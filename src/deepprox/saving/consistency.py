@@ -100,6 +100,7 @@ def _check_network(facts: _Facts) -> None:
             and isinstance(block.penalty, Penalty)
             and isinstance(block.activity, Activity | None)
             and type(block.bias) is bool
+            and isinstance(block.reads, tuple)
         )
         _need(right, "a block of the network has strange parts")
     _need(isinstance(facts["_loss"], Loss), "the loss is not one")
@@ -120,8 +121,8 @@ def _check_weights(facts: _Facts) -> None:
     for name in ("intercepts_", "intercepts_standardized_"):
         biases = [(n_out,) for n_out, _ in shapes]
         _need(_shaped(facts[name], biases, "f"), f"{name} does not have the shapes of the network")
-    reads = [(n_read - 1,) for _, n_read in shapes]
-    _need(_shaped(facts["live_"], reads, "b"), "live_ does not have the shapes of the network")
+    sources = [(n,) for n in network.sources(n_in)]
+    _need(_shaped(facts["live_"], sources, "b"), "live_ does not have the shapes of the network")
     _need(facts["n_layers_"] == len(W) + 1, "n_layers_ is not that of the network")
 
 

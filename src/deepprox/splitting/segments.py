@@ -5,7 +5,7 @@ pieces: the pre-activations inside them are no variables but the forward pass fr
 """
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from jax import Array
 
@@ -25,6 +25,12 @@ class Segment:
     """
 
     network: Network
+    reads: ClassVar[tuple[str, ...]] = ("before",)
+
+    @property
+    def size(self) -> int:
+        """How many numbers are split."""
+        return self.network.blocks[-1].size
 
     @property
     def link(self) -> Link:
@@ -42,8 +48,9 @@ class Segment:
 
     def acts_inside(self, W: Weights, reads: Array) -> list[tuple[Activity, Array]]:
         """The activities of the blocks before the last, each with what it is charged for."""
-        rows = zip(self.network.blocks[:-1], self.network.forward(W, reads))
-        return [(b.activity, b.acts(z, b.link(z))) for b, z in rows if b.activity is not None]
+        at = self.network.run(W, reads)
+        rows = zip(self.network.blocks[:-1], at.Z, at.activations)
+        return [(b.activity, b.acts(z, a)) for b, z, a in rows if b.activity is not None]
 
     def features(self, reads: Array) -> Array:
         """What the forward pass takes."""
@@ -79,6 +86,11 @@ def at_splits(row: tuple, splits: tuple[int, ...]) -> tuple:
 def grouped(problem: Problem, splits: tuple[int, ...]) -> Problem:
     """The problem as the split phase sees it: a piece is a block, or a segment of several."""
     pieces: Any = group(problem.network.blocks, splits)
+    if not problem.network.is_chain and any(isinstance(piece, tuple) for piece in pieces):
+        raise ValueError(
+            "A block that reads the inputs beside the block before cannot be within a segment: "
+            "split at every block."
+        )
     pieces = tuple(Segment(Network(piece)) if isinstance(piece, tuple) else piece for piece in pieces)
     return replace(problem, network=Network(pieces))
 

@@ -40,10 +40,10 @@ class Info(NamedTuple):
 
 
 def features(problem: Problem, Z: tuple[Array, ...]) -> list[Array]:
-    """``F_l = [1, reads_l]`` with ``reads_1 = X`` and ``reads_{l+1} = link_l(z_l)``; no 1 for a segment."""
-    blocks = problem.network.blocks
-    reads = [problem.X, *(block.link(z) for block, z in zip(blocks, Z[:-1], strict=False))]
-    return [block.features(r) for block, r in zip(blocks, reads, strict=True)]
+    """``F_l = [1, f_l]``, ``f_l`` what block ``l`` reads, of ``link(z)`` and ``X``; no 1 for a segment."""
+    network = problem.network
+    reads = network.reads(problem.X, network.activations(Z))
+    return [block.features(r) for block, r in zip(network.blocks, reads, strict=True)]
 
 
 def start(W: Weights, Z: tuple, rho: tuple) -> State:
@@ -56,9 +56,9 @@ def start(W: Weights, Z: tuple, rho: tuple) -> State:
 
 def charged_loss(problem: Problem, W: Weights, Z: tuple[Array, ...]) -> Array:
     """The mean loss at ``z_L`` and what hidden units are charged, at splits and inside segments."""
-    reads = problem.reads(Z)
-    total = problem.data_loss(Z[-1]) + problem.network.activity(Z, reads[1:], problem.weight)
-    for piece, w, r in zip(pieces_of(problem), W, reads, strict=True):
+    network, activations = problem.network, problem.network.activations(Z)
+    total = problem.data_loss(Z[-1]) + network.activity(Z, activations, problem.weight)
+    for piece, w, r in zip(pieces_of(problem), W, network.reads(problem.X, activations), strict=True):
         if isinstance(piece, Segment):
             total += sum(act.value(A, problem.weight) for act, A in piece.acts_inside(w, r))
     return total

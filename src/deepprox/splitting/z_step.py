@@ -5,10 +5,10 @@ From the output to the input, so that the response reaches the first block in on
     z_L <- prox of the loss at  W_L f_L - u_L,  step 1 / rho_L
     z_l <- argmin_z  rho_{l+1}/2 |xi - W_{l+1} link(z)|^2  +  rho_l/2 |z - c|^2
 
-with ``xi = z_{l+1} + u_{l+1} - b_{l+1}`` and ``c = W_l f_l - u_l``. The second is majorised in
-``a = link(z)`` by a diagonal ``D >= W'W``, which leaves one scalar problem for every unit and
-observation: ``link.pull``. An activity is majorised by a square and joins it. No line search, no
-derivative at a kink, never an ascent.
+with ``xi = z_{l+1} + u_{l+1}`` without the bias and what comes from the inputs, and ``c = W_l f_l - u_l``.
+The second is majorised in ``a = link(z)`` by a diagonal ``D >= W'W``, which leaves one scalar problem for
+every unit and observation: ``link.pull``. An activity is majorised by a square and joins it. No line search,
+no derivative at a kink, never an ascent.
 
 Where a segment reads ``z_l``, its forward pass ``g(link(z))`` stands for the linear map. It is majorised
 alike, with one curvature for each observation, which grows where it was too small.
@@ -29,11 +29,11 @@ from deepprox.splitting.state import State
 
 def z_step(problem: Problem, state: State, inner: int, newton: int) -> tuple[Array, ...]:
     """New ``Z`` given ``W, U``: ``inner`` majorisations for every hidden block, ``newton`` steps in each."""
-    pieces = pieces_of(problem)
+    network, pieces = problem.network, pieces_of(problem)
     W, Z, U, rho = state.W, list(state.Z), state.U, state.rho
     for l in reversed(range(len(pieces))):
-        reads = problem.X if l == 0 else pieces[l - 1].link(Z[l - 1])
-        c = pieces[l].linear(W[l], reads) - U[l]
+        before = problem.X if l == 0 else pieces[l - 1].link(Z[l - 1])
+        c = pieces[l].linear(W[l], network.read(l, before, problem.X)) - U[l]
         if l == len(pieces) - 1:
             Z[l] = problem.loss.prox(c, problem.y, 1 / rho[l], Z[l], newton)
             continue
@@ -42,7 +42,8 @@ def z_step(problem: Problem, state: State, inner: int, newton: int) -> tuple[Arr
         if isinstance(above, Segment):
             Z[l] = under_segment(hidden, Z[l], above, W[l + 1], target, ratio, inner)
         else:
-            Z[l] = under_block(hidden, Z[l], W[l + 1], target, ratio, inner)
+            A, rest = from_before(problem, l + 1, W[l + 1])
+            Z[l] = under_block(hidden, Z[l], A, target - rest, ratio, inner)
     return tuple(Z)
 
 
@@ -85,13 +86,21 @@ class Hidden(NamedTuple):
         return self.activity.curvature(A, self.weight) / self.rho
 
 
-def under_block(hidden: Hidden, z: Array, W: Array, target: Array, ratio: Array, inner: int) -> Array:
-    """``argmin_z ratio/2 |target - W [1; link(z)]|^2`` and what the hidden block pays, by majorisation."""
-    xi, W = target - W[:, 0], W[:, 1:]
-    gram = W.T @ W
+def from_before(problem: Problem, l: int, W: Array) -> tuple[Array, Array]:
+    """The weights of a block for the activations of the block before, and what it adds to them."""
+    before, inputs = problem.network.columns(problem.X.shape[1])[l]
+    slopes, rest = W[:, 1:], W[:, 0]
+    if inputs.stop > inputs.start:
+        rest = rest + problem.X @ slopes[:, inputs].T
+    return slopes[:, before], rest
+
+
+def under_block(hidden: Hidden, z: Array, A: Array, xi: Array, ratio: Array, inner: int) -> Array:
+    """``argmin_z ratio/2 |xi - A link(z)|^2`` and what the hidden block pays, by majorisation."""
+    gram = A.T @ A
     diagonal = jnp.abs(gram).sum(0)
     safe = jnp.where(diagonal > 0, diagonal, 1.0)
-    goal = xi @ W
+    goal = xi @ A
 
     def majorise(_: int, z: Array) -> Array:
         a = hidden.link(z)

@@ -68,7 +68,7 @@ def live_weights(problem: Problem, W: Weights) -> np.ndarray:
     live = canonical(problem.network, W)[1]
     kinked = unravel(look(problem, W, no_slopes(problem), 1.0).kinked, W)
     masks = tuple(
-        live.weights(l, len(w)) & ((w != 0) | ~held if block.penalty.smooth else True)
+        live.weights(problem.network, l) & ((w != 0) | ~held if block.penalty.smooth else True)
         for l, (block, w, held) in enumerate(zip(problem.network.blocks, W, kinked))
     )
     return np.flatnonzero(ravel(masks))
@@ -172,8 +172,7 @@ def _times(problem: Problem, W: Weights, slopes: Slopes, index: Any, V: Array, p
     nobody = jnp.zeros((problem.X.shape[0], 1), bool)
 
     def mean_loss(w: Array) -> Array:
-        at = kinks_.forward(problem, flat.unravel(w), slopes, nobody)
-        return problem.data_loss(at.Z[-1]) + problem.network.activity(at.Z, at.reads[1:], problem.weight)
+        return problem.smooth_part(kinks_.forward(problem, flat.unravel(w), slopes, nobody))
 
     def one(v: Array) -> Array:
         direction = jnp.zeros_like(w).at[index].set(v, mode="drop")

@@ -79,9 +79,7 @@ def run(lanes: list[Lane], seed: int, sweeps: int, track: Track, inner: admm.Inn
 def begin(problem: Problem, lane: Lane, seed: int) -> State:
     """Random weights, the same for every cell of a split, their forward pass, and zero duals."""
     W = initial(problem, seed + lane.split)[0]
-    Z = [problem.X @ W[0][:, 1:].T + W[0][:, 0]]
-    Z.append(np.asarray(problem.network.blocks[0].link(Z[0])) @ W[1][:, 1:].T + W[1][:, 0])
-    return start(W, tuple(Z), (np.float64(lane.mu),) * len(W))
+    return start(W, problem.network.forward(W, problem.X), (np.float64(lane.mu),) * len(W))
 
 
 @partial(jax.jit, static_argnames="inner")
