@@ -25,6 +25,8 @@ ALL = [
     "spreading",
     "clusters",
     "streaming",
+    "tables",
+    "defaults",
 ]
 
 
