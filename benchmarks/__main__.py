@@ -25,7 +25,6 @@ ALL = [
     "spreading",
     "clusters",
     "streaming",
-    "tables",
     "defaults",
 ]
 

@@ -4,8 +4,9 @@
 
 takes the tables of :mod:`benchmarks.tables`, or those of one file with ``--data=tables.npz``, which
 ``--export=tables.npz`` writes; ``--tables=iris,wine``, ``--splits=2``, ``--processes=4``, ``--gpus=0``,
-``--works=lanes,fit,peers`` and ``--kinds=l1,bridge12`` make it smaller. Results are lines of JSON, one file for
-each split; what they hold already, or ``--done=`` names, is not done again. ``--report`` prints what they say.
+``--works=lanes,fit,peers`` and ``--kinds=l1,bridge12`` make it smaller. Results are lines of JSON, one file
+for each split; what they hold already, or ``--done=`` names, is not done again. ``--report`` prints what
+they say.
 """
 
 from benchmarks.defaults.study import main

@@ -32,8 +32,7 @@ def linear(classes: bool) -> BaseEstimator:
     """Ridge logistic regression, or the lasso, each with its strength by five folds."""
     if not classes:
         return scaled(False, LassoCV(random_state=0))
-    model = LogisticRegressionCV(Cs=10, cv=5, max_iter=500, l1_ratios=(0,), use_legacy_attributes=False)
-    return scaled(True, model)
+    return scaled(True, LogisticRegressionCV(max_iter=500))
 
 
 def mlp(classes: bool) -> BaseEstimator:
@@ -71,8 +70,8 @@ def tuned_linear(classes: bool) -> BaseEstimator:
 
     if not classes:
         return scaled(False, ElasticNetCV(l1_ratio=[0.1, 0.5, 0.9, 1.0], random_state=0))
-    ways = {"solver": "saga", "max_iter": 500, "l1_ratios": (0.0, 0.5, 1.0), "use_legacy_attributes": False}
-    return scaled(True, LogisticRegressionCV(Cs=5, cv=5, random_state=0, **ways))
+    ways = {"penalty": "elasticnet", "solver": "saga", "max_iter": 500, "l1_ratios": (0.0, 0.5, 1.0)}
+    return scaled(True, LogisticRegressionCV(Cs=5, random_state=0, **ways))
 
 
 def tuned_mlp(classes: bool) -> BaseEstimator:
