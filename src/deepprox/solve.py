@@ -147,95 +147,122 @@ def solve(
     """
     check_spread(problem, options)
     keep_memory()
-    stages, given = stages or Stages(), starts
-    diary = stages.diary = Diary(len(starts), watch)
-    starts = stages.run(lambda: given)
-    straight, dtype = 0, starts[0][0].dtype
+    run = Run(problem, options, stages or Stages(), Diary(len(starts), watch))
+    run.stages.diary, given = run.diary, starts
+    starts = run.stages.run(lambda: given)
     # from a solution on these data all is finite that any penalty with its kinks at zero allows
     known = options.warm and memory is not None and problem.network.smooth
     # where rows are many, a look at all of them costs more than one at every penalty
     if not known and (options.batch or not all(finite(problem, W) for W in starts)):
         starts = [all_allowed(problem.network, W) for W in starts]
-    if options.join:
-        # many starts look for the way in single precision; the best of them goes it in full
-        rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
-        routes = [starts]
-        if options.batch:
-            drawn = stages.run(draw, rough, starts, options, diary, stages)
-            left = options.max_iter - diary.length(0)
-            routes = [revive(rough, drawn, starts) if left else drawn]  # without steps to come it stays empty
-            diary.lap("batch")
-        elif options.sweeps:
-            ready = ahead(rough, starts, options)
-            swept = stages.run(split, rough, starts, options, diary, stages).W
-            left = options.max_iter - diary.length(0)
-            routes = [revive(rough, swept, starts) if left else swept]
-            if problem.allsum.in_memory:
-                routes = [leak(rough, routes[0], options.tol, left, diary, stages)]
-                left = options.max_iter - diary.length(0)
-            few = n_weights_of(starts[0]) <= SMALL
-            # else every step of another route is a pass over the rows
-            if (few or problem.allsum.in_memory) and left > FORK * quasi_newton.CHUNK:
-                routes.append(starts)
-            ready.result()
-            diary.lap("split")
-        left = options.max_iter - diary.length(0)
-        starts, objectives, route = scout(rough, routes, options.tol, left, diary, stages)
-        best = int(np.argmin(objectives))
-        straight = int(route.sum())
-        budget = max(options.max_iter - diary.length(best), 0)
-        chosen = in_dtype(starts[best], dtype)
-        if starts[best][0].dtype != dtype and not finite(problem, chosen):
-            chosen = all_allowed(problem.network, chosen)  # as where rows are drawn
-        note = partial(diary.tell, lane=best)
-        curvature = None if isinstance(memory, State) else memory
-        found = join(
-            problem,
-            chosen,
-            options.tol,
-            budget,
-            note,
-            options.warm,
-            options.widths,
-            curvature,
-            stages,
-            options.tries,
-            options.toward,
-        )
-        objectives[best] = found.objective
-        diary.lap("join")
-    else:
-        state = memory if isinstance(memory, State) else None
-        after = stages.run(split, problem, starts, options, diary, stages, state)
-        starts, (found, objectives, best) = after.W, as_split(problem, after)
-        diary.lap("split")
-    history = diary.rows(best)
+    found = joined(run, starts, memory) if options.join else split_alone(run, starts, memory)
+    end, best, history = found.joined, found.best, run.diary.rows(found.best)
     last = history[-1] if history else {"primal": np.nan, "dual": np.nan}  # not even one finite sweep
-    message = MESSAGES[found.status].format(dtype=found.W[0].dtype)
-    if straight:
-        message += f" ({straight} of {len(starts)} starts went straight)"
+    message = MESSAGES[end.status].format(dtype=end.W[0].dtype)
+    if found.straight:
+        message += f" ({found.straight} of {len(starts)} starts went straight)"
+    found.objectives[best] = end.objective
     return Solution(
-        W=found.W,
-        live=found.live,
-        objective=found.objective,
-        loss=found.loss,
-        penalty=found.objective - found.loss,
-        certificate=found.certificate,
+        **end._asdict() | {"n_iter": len(history)},
+        penalty=end.objective - end.loss,
         primal=0.0 if options.join else last["primal"],
         dual=0.0 if options.join else last["dual"],
-        status=found.status,
         message=message,
-        n_iter=len(history),
-        n_held=found.n_held,
-        strict=found.strict,
-        starts=objectives,
+        starts=found.objectives,
         history=history,
-        seconds=diary.seconds,
-        memory=found.memory,
-        lasts=found.lasts,
-        tangent=found.tangent,
-        held_within=found.held_within,
+        seconds=run.diary.seconds,
     )
+
+
+class Run(NamedTuple):
+    """A problem that is being solved: how, what is done of it, and its history."""
+
+    problem: Problem
+    options: Options
+    stages: Stages
+    diary: Diary
+
+    @property
+    def left(self) -> int:
+        """How many iterations are left."""
+        return self.options.max_iter - self.diary.length(0)
+
+
+class Best(NamedTuple):
+    """The best start: where it ended, its number, the objective of all, and how many went straight."""
+
+    joined: Joined
+    best: int
+    objectives: np.ndarray
+    straight: int = 0
+
+
+def joined(run: Run, starts: list[Weights], memory: Memory | State | None) -> Best:
+    """Splitting or random rows, then the join phase of the best start."""
+    problem, options, stages, diary = run
+    dtype = starts[0][0].dtype
+    # many starts look for the way in single precision; the best of them goes it in full
+    rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
+    ways = routes(run._replace(problem=rough), starts)
+    starts, objectives, route = scout(rough, ways, options.tol, run.left, diary, stages)
+    best = int(np.argmin(objectives))
+    chosen = in_dtype(starts[best], dtype)
+    if starts[best][0].dtype != dtype and not finite(problem, chosen):
+        chosen = all_allowed(problem.network, chosen)  # as where rows are drawn
+    end = join(
+        problem,
+        chosen,
+        options.tol,
+        max(options.max_iter - diary.length(best), 0),
+        partial(diary.tell, lane=best),
+        options.warm,
+        options.widths,
+        None if isinstance(memory, State) else memory,
+        stages,
+        options.tries,
+        options.toward,
+    )
+    diary.lap("join")
+    return Best(end, best, objectives, int(route.sum()))
+
+
+def routes(run: Run, starts: list[Weights]) -> list[list[Weights]]:
+    """Where the starts may go on from: after steps on random rows, or after splitting or straight."""
+    problem, options, stages, diary = run
+    if options.batch:
+        drawn = stages.run(draw, run, starts)
+        drawn = revive(problem, drawn, starts) if run.left else drawn  # without steps to come it stays empty
+        diary.lap("batch")
+        return [drawn]
+    if not options.sweeps:
+        return [starts]
+    ready = ahead(problem, starts, options)
+    swept = stages.run(split, run, starts).W
+    swept = revive(problem, swept, starts) if run.left else swept
+    if problem.allsum.in_memory:
+        swept = leak(problem, swept, options.tol, run.left, diary, stages)
+    few = n_weights_of(starts[0]) <= SMALL
+    # else every step of another route is a pass over the rows
+    fork = (few or problem.allsum.in_memory) and run.left > FORK * quasi_newton.CHUNK
+    ready.result()
+    diary.lap("split")
+    return [swept, starts] if fork else [swept]
+
+
+def split_alone(run: Run, starts: list[Weights], memory: Memory | State | None) -> Best:
+    """The split phase's best weights as they are: the paper's ADMM."""
+    problem, state = run.problem, memory if isinstance(memory, State) else None
+    starts, settled, state = run.stages.run(split, run, starts, state)
+    looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
+    objectives = np.array([float(at.objective) for at in looks])
+    best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
+    status = "settled" if settled[best] else "max_iter" if np.isfinite(objectives[best]) else "diverged"
+    W, at = tuple(np.asarray(w) for w in starts[best]), looks[best]
+    numbers = float(at.objective), float(at.loss), float(at.certificate)
+    own = jax.tree.map(lambda a: a[best], state) if len(starts) > 1 else state
+    live = canonical(problem.network, W)[1]
+    run.diary.lap("split")
+    return Best(Joined(W, live, *numbers, 0, 0.0, None, status, 0, own), best, objectives)
 
 
 def finite(problem: Problem, W: Weights) -> bool:
@@ -285,10 +312,9 @@ def n_weights_of(W: Weights) -> int:
     return sum(w.size for w in W)
 
 
-def draw(
-    problem: Problem, starts: list[Weights], options: Options, diary: Diary, stages: Stages
-) -> list[Weights]:
+def draw(run: Run, starts: list[Weights]) -> list[Weights]:
     """The batch phase: where its steps end."""
+    problem, options, stages, diary = run
     lanes, dtype = len(starts) > 1, starts[0][0].dtype
     chunks = min(-(-options.steps // batches.STEPS), options.max_iter)
     total, products = np.int32(chunks * batches.STEPS), products_asked() or batches.PRODUCTS
@@ -318,15 +344,9 @@ class After(NamedTuple):
     state: State | None
 
 
-def split(
-    problem: Problem,
-    starts: list[Weights],
-    options: Options,
-    diary: Diary,
-    stages: Stages,
-    known: State | None = None,
-) -> After:
+def split(run: Run, starts: list[Weights], known: State | None = None) -> After:
     """The split phase, from ``Z = W F`` and no duals, or from those ``known`` of a solution nearby."""
+    problem, options, stages, diary = run
     looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
     splits, dtype = options.splits, starts[0][0].dtype
     if splits is None:
@@ -367,20 +387,6 @@ def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> li
     """The starts, those that the split phase emptied put back to where they began."""
     alive = [all(mask.any() for mask in canonical(problem.network, W)[1].reads) for W in starts]
     return [W if lives else W0 for W, W0, lives in zip(starts, before, alive, strict=True)]
-
-
-def as_split(problem: Problem, after: After) -> tuple[Joined, np.ndarray, int]:
-    """The split phase's best weights as they are: the paper's ADMM."""
-    starts, settled, state = after
-    looks = [look(problem, W, no_slopes(problem), 1.0) for W in starts]
-    objectives = np.array([float(at.objective) for at in looks])
-    best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
-    status = "settled" if settled[best] else "max_iter" if np.isfinite(objectives[best]) else "diverged"
-    W, at = tuple(np.asarray(w) for w in starts[best]), looks[best]
-    numbers = float(at.objective), float(at.loss), float(at.certificate)
-    own = jax.tree.map(lambda a: a[best], state) if len(starts) > 1 else state
-    live = canonical(problem.network, W)[1]
-    return Joined(W, live, *numbers, 0, 0.0, None, status, 0, own), objectives, best
 
 
 def in_dtype(tree: Any, dtype: Any) -> Any:

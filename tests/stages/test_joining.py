@@ -11,7 +11,7 @@ from deepprox import links, losses, penalties
 from deepprox.joining import box, kinks
 from deepprox.joining import finish as finish_
 from deepprox.joining.certificate import ravel, unravel
-from deepprox.joining.finish import finish, search
+from deepprox.joining.finish import At, finish, search
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.join import join
 from deepprox.joining.live import canonical, live_part
@@ -436,16 +436,17 @@ def test_candidates_are_the_nearest_of_all_entries(monkeypatch):
 
 def test_damping_is_kept_only_where_a_step_was_refused():
     posed, W = problem(links.Tanh(), hidden=(3,), p=2, n=60)
-    at, free = look(posed, W, kinks.no_slopes(posed), 1.0), np.arange(ravel(W).size)
+    none, free = kinks.no_slopes(posed), np.arange(ravel(W).size)
+    at = look(posed, W, none, 1.0)
     one = np.eye(free.size)
     bent, flat = one.copy(), 1e-9 * one  # along a flat model the first steps are far too long
     bent[0, 0] = -0.5
     kept = []
     for H in (bent, flat):
         model = model_at(W, at, free, Hessian(H, 0 * H), 1.0, no_kinks(at))
-        found, damping = search(posed, W, at, model, free, 1.0, 0.0)
-        assert found[2].objective < at.objective
-        kept.append(damping)
+        after, ok = search(posed, At(W, none, at, 1.0, free=free), model)
+        assert ok and after.objective < at.objective
+        kept.append(after.damping)
     assert kept[0] == 0.0 < kept[1], kept
 
 

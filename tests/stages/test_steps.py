@@ -11,7 +11,7 @@ from deepprox import links, losses, penalties
 from deepprox.joining import hessian as hessian_
 from deepprox.joining import kinks, quasi_newton
 from deepprox.joining.certificate import flatten, ravel, unravel
-from deepprox.joining.finish import finish, further
+from deepprox.joining.finish import At, finish, further
 from deepprox.joining.model import Model
 from deepprox.joining.point import look
 from deepprox.solve import Options, solve
@@ -64,7 +64,9 @@ def test_a_damped_step_is_doubled_while_it_goes_down():
     slope = np.asarray(start.gradient) + np.asarray(start.penalty_gradient)
     side, free = np.where(np.asarray(start.kinked), np.sign(w), 0), np.arange(w.size)
     short = unravel(w - 1e-3 * slope, W)
-    end, _, point, _ = further(posed, w, (short, none, at(W=short), 0), side, free, 1.0)
+    before = At(W, none, start, 1.0, free=free)
+    after = further(posed, before, before._replace(W=short, point=at(W=short)), side)
+    end, point = after.W, after.point
     assert float(point.objective) < float(at(W=short).objective) < float(start.objective)
     assert (ravel(end) * side >= 0).all() and (ravel(end)[side != 0] == 0).any()
     doublings = np.log2(np.abs(ravel(end) - w).max() / np.abs(1e-3 * slope).max())

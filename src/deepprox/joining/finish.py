@@ -6,7 +6,7 @@ piecewise quadratic model, and with the slopes that hold pre-activations at kink
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jax import Array
@@ -63,6 +63,48 @@ class Finish(NamedTuple):
     tangent: Weights | None = None
 
 
+class At(NamedTuple):
+    """A point of the Newton steps, and what the next one needs to know.
+
+    ``H`` are second derivatives in the weights ``free``, those of an earlier point until they are to be
+    ``fresh``; ``measured`` are those that were, in weights of which some were ``live``, and ``idle`` says
+    whether biases of them change nothing. ``slow`` is where quasi-Newton steps may gain more.
+    """
+
+    W: Weights
+    slopes: Slopes
+    point: Point
+    step: float
+    n_held: int = 0
+    free: np.ndarray = np.zeros(0, int)
+    H: Hessian = Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
+    measured: Hessian | None = None
+    live: Any = None
+    idle: bool = False
+    damping: float = 0.0
+    fresh: bool = True
+    together: bool = False
+    slow: bool = False
+    given_up: int = 0
+    over: bool = False
+
+    @property
+    def objective(self) -> float:
+        """The objective there."""
+        return float(self.point.objective)
+
+    @property
+    def certificate(self) -> float:
+        """The certificate there."""
+        return float(self.point.certificate)
+
+    @property
+    def row(self) -> Step:
+        """The row of the history."""
+        n_nonzero = int(np.count_nonzero(ravel(self.W)))
+        return Step(self.objective, float(self.point.loss), self.certificate, n_nonzero, self.n_held)
+
+
 def finish(
     problem: Problem,
     W: Weights,
@@ -81,71 +123,88 @@ def finish(
     room for. At the end it is asked how the solution moves as the penalty becomes that of ``toward``.
     """
     steps: list[Step] = []
-    given_up = 0
-    damping, fresh, slow, together, free = 0.0, True, False, False, np.zeros(0, int)
-    charged = any(block.activity is not None for block in problem.network.blocks)
-    on_live, H = None, Hessian(np.zeros((0, 0)), np.zeros((0, 0)))
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
-    # kinks that nothing holds allow no more
-    aim, nothing = (aim, 1e-12) if problem.allsum.in_memory else (tol, 1e-9)
+    if not problem.allsum.in_memory:
+        aim = tol  # kinks that nothing holds allow no more
     slopes, point = certify(problem, W, slopes, look(problem, W, slopes, step), step, aim)
-    n_held, nearest = 0, (float(point.certificate), W, slopes, 0, float(point.objective))
-    while float(point.certificate) > aim and len(steps) < min(MAX_STEPS, budget):
-        w, was = ravel(W), free
-        # along a bias that changes nothing the model bends down, and would have to be damped
-        idle = kinks_.redundant_biases(problem, W, point.slope, slopes)
-        free = np.flatnonzero(((w != 0) | (np.abs(np.asarray(point.moved)) > step * aim / 2)) & ~idle)
-        at_kink = piecewise(problem) and sits(problem, W, point.Z)
-        around: Callable[[], Survey] = partial(survey, problem, W, slopes, point, step, together)
-        if at_kink and problem.allsum == same:
-            around = beside(around, len(problem.weight) * free.size**2, w.dtype)
-        if fresh or not np.isin(free, was).all():
-            H, fresh = hessian(problem, W, slopes, free, point.gradient), True
-            length = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
-            if not step / NEAR <= length <= NEAR * step:
-                step, point = length, look(problem, W, slopes, length)
-            on_live = H, w[free] != 0, idle[w != 0].any()
-            if slow and not bends_up(H.at(w[free] != 0), SADDLE / step):
-                break  # near a saddle, which quasi-Newton steps leave faster
-        else:
-            H = H.at(np.isin(was, free))
-        found, damping = advance(problem, W, point, free, H, step, damping, at_kink, around)
-        if found is None:
-            if fresh and together:
-                break
+    at = nearest = At(W, slopes, point, step)
+    while at.certificate > aim and len(steps) < min(MAX_STEPS, budget) and not at.over:
+        at, at_kink, around = measure(problem, at, aim)
+        if at.over:
+            break
+        after, ok = advance(problem, at, at_kink, around)
+        if not ok:
             # apart, kinks leave more freedom to certify zeros; hundreds that coincide fill the model
-            fresh, together = True, fresh
+            at = after._replace(fresh=True, together=at.fresh, over=at.fresh and at.together)
             continue
-        before, level = float(point.certificate), float(point.objective)
-        W, slopes, point, n_held = found
-        slopes, point = certify(problem, W, slopes, point, step, aim)
-        slow = level - float(point.objective) < COST * rate
+        at = weigh(problem, at, after, steps, rate, tol, aim)
+        steps.append(at.row)
+        nearest = at if at.certificate < nearest.certificate else nearest
+    lower = nearest.objective <= at.objective + 1e-9 * abs(at.objective)
+    if nearest.certificate <= tol < at.certificate and lower:
+        # else the steps found their way out of a flat saddle, and are to go on
+        at = at._replace(W=nearest.W, slopes=nearest.slopes, point=nearest.point, n_held=nearest.n_held)
+    return ended(problem, at, steps, tol, toward)
+
+
+def measure(problem: Problem, at: At, aim: float) -> tuple[At, bool, Callable[[], Survey]]:
+    """Second derivatives at a point, whether it is at kinks, and what tells of the kinks around.
+
+    Those of an earlier point serve where they are not to be fresh and no other weight is free.
+    """
+    w, was = ravel(at.W), at.free
+    # along a bias that changes nothing the model bends down, and would have to be damped
+    idle = kinks_.redundant_biases(problem, at.W, at.point.slope, at.slopes)
+    released = np.abs(np.asarray(at.point.moved)) > at.step * aim / 2
+    free = np.flatnonzero(((w != 0) | released) & ~idle)
+    at_kink = piecewise(problem) and sits(problem, at.W, at.point.Z)
+    around: Callable[[], Survey] = partial(survey, problem, at.W, at.slopes, at.point, at.step, at.together)
+    if at_kink and problem.allsum == same:
+        around = beside(around, len(problem.weight) * free.size**2, w.dtype)
+    if not at.fresh and np.isin(free, was).all():
+        return at._replace(free=free, H=at.H.at(np.isin(was, free))), at_kink, around
+    H, live = hessian(problem, at.W, at.slopes, free, at.point.gradient), w[free] != 0
+    length = bounded(1 / np.abs(H.full).sum(1).max(initial=1.0), w.dtype)
+    if not at.step / NEAR <= length <= NEAR * at.step:
+        at = at._replace(step=length, point=look(problem, at.W, at.slopes, length))
+    at = at._replace(free=free, H=H, fresh=True, measured=H, live=live, idle=bool(idle[w != 0].any()))
+    # near a saddle, which quasi-Newton steps leave faster
+    return at._replace(over=at.slow and not bends_up(H.at(live), SADDLE / at.step)), at_kink, around
+
+
+def weigh(problem: Problem, before: At, at: At, steps: list[Step], rate: float, tol: float, aim: float) -> At:
+    """Where a step led, certified as well as it can be, and whether it was the last."""
+    slopes, point = certify(problem, at.W, at.slopes, at.point, at.step, aim)
+    at = at._replace(slopes=slopes, point=point)
+    falls = 1e-12 if problem.allsum.in_memory else 1e-9
+    over = at.certificate > 0.9 * before.certificate and len(steps) > 0
+    over = over and at.objective >= steps[-1].objective * (1 - falls)
+    price = cost(problem, at.W, at.free)
+    given_up = not over and price > COST and at.n_held > FULL * kinks_.N_CANDIDATES
+    shorter = min(1.0, SAFE * at.certificate / before.certificate)
+    stays = zeros_stay(ravel(before.W), ravel(at.W), point, shorter, at.step * aim / 2)
+    return at._replace(
+        slow=before.objective - at.objective < COST * rate,
         # a Hessian of one step earlier leaves the share of the certificate that its own step left
-        fresh = float(point.certificate) ** 2 > aim * before
-        row = (float(point.objective), float(point.loss), float(point.certificate))
-        steps.append(Step(*row, int(np.count_nonzero(ravel(W))), n_held))
-        if row[2] > 0.9 * before and len(steps) > 1 and row[0] >= steps[-2].objective * (1 - nothing):
-            break
-        price = cost(problem, W, free)
-        if price > COST and n_held > FULL * kinks_.N_CANDIDATES:
-            given_up = int(price)
-            break
-        if row[2] < nearest[0]:
-            nearest = row[2], W, slopes, n_held, row[0]
-        shorter = min(1.0, SAFE * row[2] / before)
-        if row[2] <= tol and zeros_stay(w, ravel(W), point, shorter, step * aim / 2):
-            break
-    end = float(point.certificate), W, slopes, n_held, float(point.objective)
-    # where the steps found their way out of a flat saddle, they are to go on
-    back = nearest[0] <= tol < end[0] and nearest[-1] <= end[-1] + 1e-9 * abs(end[-1])
-    certificate, W, slopes, n_held, _ = nearest if back else end
+        fresh=at.certificate**2 > aim * before.certificate,
+        given_up=int(price) if given_up else 0,
+        over=over or given_up or (at.certificate <= tol and stays),
+    )
+
+
+def ended(problem: Problem, at: At, steps: list[Step], tol: float, toward: Network | None) -> Finish:
+    """What is held put exactly at its kinks, and what the second derivatives say of the point."""
+    W, slopes, certificate, let_go = at.W, at.slopes, at.certificate, 0
     if steps and problem.allsum(int(any_held(slopes))):
-        W, slopes, certificate, let_go = put_on_kinks(problem, W, slopes, H, free, step, tol)
-        n_held -= let_go
+        W, slopes, certificate, let_go = put_on_kinks(problem, W, slopes, at.H, at.free, at.step, tol)
+    strict, moves = None, None
     # an activity is here with its majoriser, which says nothing about a minimum
-    strict = None if charged or on_live is None else not on_live[2] and bends_up(on_live[0].at(on_live[1]))
-    moves = None if toward is None or not steps else tangent(problem, W, slopes, H, free, step, toward)
-    return Finish(W, slopes, certificate, float(step), strict, n_held, steps, given_up, moves)
+    if at.measured is not None and all(block.activity is None for block in problem.network.blocks):
+        strict = not at.idle and bends_up(at.measured.at(at.live))
+    if toward is not None and steps:
+        moves = tangent(problem, W, slopes, at.H, at.free, at.step, toward)
+    n_held = at.n_held - let_go
+    return Finish(W, slopes, certificate, float(at.step), strict, n_held, steps, at.given_up, moves)
 
 
 def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, shorter: float, least: float) -> bool:
@@ -176,25 +235,14 @@ def bends_up(H: Hessian, by: float = 0.0) -> bool:
     return cholesky(H.full + by * np.eye(len(H.loss))) is not None
 
 
-def advance(
-    problem: Problem,
-    W: Weights,
-    now: Point,
-    free: np.ndarray,
-    H: Hessian,
-    step: float,
-    damping: float,
-    at_kink: bool,
-    around: Callable[[], Survey],
-) -> tuple[tuple | None, float]:
-    """A step that lowers the objective, and its damping: without the kinks ``around`` if it meets none."""
+def advance(problem: Problem, at: At, at_kink: bool, around: Callable[[], Survey]) -> tuple[At, bool]:
+    """A step that lowers the objective, if there is one: without the kinks ``around`` if it meets none."""
     if not at_kink:
-        smooth = model_at(W, now, free, H, step, no_kinks(now))
-        trials = 1 if piecewise(problem) else TRIALS
-        found, after = search(problem, W, now, smooth, free, step, damping, trials)
-        if not piecewise(problem) or (found is not None and not crosses(problem, now.Z, found[2].Z)):
-            return found, after
-    return search(problem, W, now, model_at(W, now, free, H, step, around()), free, step, damping)
+        smooth = model_at(at.W, at.point, at.free, at.H, at.step, no_kinks(at.point))
+        after, ok = search(problem, at, smooth, 1 if piecewise(problem) else TRIALS)
+        if not piecewise(problem) or (ok and not crosses(problem, at.point.Z, after.point.Z)):
+            return after, ok
+    return search(problem, at, model_at(at.W, at.point, at.free, at.H, at.step, around()))
 
 
 def piecewise(problem: Problem) -> bool:
@@ -224,57 +272,47 @@ def crosses(problem: Problem, before: tuple[Array, ...], after: tuple[Array, ...
     return bool(problem.allsum(sum(crossed)))
 
 
-def search(
-    problem: Problem,
-    W: Weights,
-    point: Point,
-    model: Model,
-    free: np.ndarray,
-    step: float,
-    damping: float,
-    trials: int = TRIALS,
-) -> tuple[tuple | None, float]:
-    """The least damped step of the model that does not raise the objective, and its damping."""
-    w = ravel(W)
-    level = float(point.objective)
-    level += 8 * float(np.finfo(w.dtype).eps) * abs(level)
-    least = LEAST / step
+def search(problem: Problem, at: At, model: Model, trials: int = TRIALS) -> tuple[At, bool]:
+    """The least damped step of the model that does not raise the objective; else the damping of the next."""
+    w, damping = ravel(at.W), at.damping
+    level = at.objective + 8 * float(np.finfo(w.dtype).eps) * abs(at.objective)
+    least = LEAST / at.step
     for refused in range(trials):
         solved = model.minimise(damping, least)
         if solved is not None:
-            damping, trial = solved[2], w.astype(float)
-            trial[free] += solved[0]
-            held = (solved[1] > 0) & (solved[1] < 1)
-            slopes = model.kinks.slopes(no_slopes(problem), solved[1], held)
-            W_next, after = leap(problem, W, unravel(trial.astype(w.dtype), W), slopes, step)
-            if float(after.objective) <= level:
-                found = W_next, slopes, after, int(held.sum())
-                slow = float(after.certificate) > SLOW * float(point.certificate)
+            way, shares, damping = solved
+            trial = w.astype(float)
+            trial[at.free] += way
+            held = (shares > 0) & (shares < 1)
+            slopes = model.kinks.slopes(no_slopes(problem), shares, held)
+            W, point = leap(problem, at.W, unravel(trial.astype(w.dtype), at.W), slopes, at.step)
+            if float(point.objective) <= level:
+                after = at._replace(W=W, slopes=slopes, point=point, n_held=int(held.sum()))
+                slow = after.certificate > SLOW * at.certificate
                 # what is held at a kink would leave it
                 if not held.any() and (damping > least or (slow and problem.allsum.in_memory)):
-                    found = further(problem, w, found, model.side, free, step)
+                    after = further(problem, at, after, model.side)
                 # what made this model convex the next will say for itself, unless its trials are journeys
                 kept = refused or not problem.allsum.in_memory
-                return found, damping / 100 if kept and damping > 100 * least else 0.0
+                return after._replace(damping=damping / 100 if kept and damping > 100 * least else 0.0), True
         damping = max(10 * damping, least)
-    return None, damping
+    return at._replace(damping=damping), False
 
 
-def further(
-    problem: Problem, w: np.ndarray, found: tuple, side: np.ndarray, free: np.ndarray, step: float
-) -> tuple:
+def further(problem: Problem, before: At, at: At, side: np.ndarray) -> At:
     """A step, doubled while the objective falls: where a unit dies it is a long way down.
 
     So it is where a loss falls like ``exp(-t)``: there the step of Newton is 1, however far the minimum. A
     weight that would leave its side stops at zero.
     """
-    way = ravel(found[0])[free] - w[free]
+    w, free = ravel(before.W), before.free
+    way = ravel(at.W)[free] - w[free]
     while True:
         way = 2 * way
         trial = w.copy()
         trial[free] += np.where((w[free] + way) * side < 0, -w[free], way)
-        W, slopes = unravel(trial, found[0]), no_slopes(problem)
-        after = look(problem, W, slopes, step)
-        if not float(after.objective) < float(found[2].objective):
-            return found
-        found = W, slopes, after, 0
+        W, slopes = unravel(trial, at.W), no_slopes(problem)
+        point = look(problem, W, slopes, at.step)
+        if not float(point.objective) < at.objective:
+            return at
+        at = at._replace(W=W, slopes=slopes, point=point, n_held=0)

@@ -8,16 +8,16 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from deepprox.diary import Stages
-from deepprox.joining import one_block, quasi_newton
+from deepprox.joining import one_block
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.descent import Descent, begin, descend, points
 from deepprox.joining.finish import finish
 from deepprox.joining.holding import held_within
 from deepprox.joining.kinks import Slopes, any_held, no_slopes
-from deepprox.joining.live import Live, canonical, live_part, shrinks, whole
+from deepprox.joining.live import Live, Part, canonical, live_part, shrinks, whole
 from deepprox.joining.point import Point, certify, look
 from deepprox.joining.pruning import prune
-from deepprox.joining.quasi_newton import CHUNK
+from deepprox.joining.quasi_newton import CHUNK, Memory
 from deepprox.problem import Network, Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
@@ -52,6 +52,68 @@ class Joined(NamedTuple):
     tangent: Weights | None = None
 
 
+class Task(NamedTuple):
+    """What stays the same on the way to a solution."""
+
+    problem: Problem
+    tol: float
+    max_iter: int
+    note: Note
+    stages: Stages
+    widths: tuple[int, ...]
+    toward: Network | None
+
+
+class Known(NamedTuple):
+    """What is known on the way: a point on a part of the problem, how it was reached, and what is to come.
+
+    Newton steps come first where it is ``warm``, or ``direct`` with one block; else quasi-Newton steps, at
+    least ``chunks``, that begin with the curvature ``known`` of the whole problem. ``met`` is what the last
+    of them met, on the part, ``memory`` what all have, and ``origin`` where they ended, on the whole.
+    Whatever Newton steps need is known where they are ``ready`` to begin. ``idle`` counts rounds in a row
+    that came no nearer to a solution than the ``best`` objective and ``nearest`` certificate before.
+    """
+
+    W: Weights
+    part: Part
+    slopes: Slopes
+    memory: Memory | None
+    known: Memory | None
+    tries: int
+    warm: bool
+    direct: bool
+    chunks: int = 2
+    n_iter: int = 0
+    met: Memory | None = None
+    origin: tuple[Weights, Memory] | None = None
+    step: float = 1.0
+    rate: float = 0.0
+    ready: bool = False
+    given_up: int = 0
+    n_held: int = 0
+    strict: bool | None = None
+    lasts: float | None = None
+    tangent: Weights | None = None
+    best: float = np.inf
+    nearest: float = np.inf
+    idle: int = 0
+    joined: Joined | None = None
+
+    def moved(self, task: Task, W: Weights) -> "Known":
+        """The same at other weights of the part, from which Newton steps may begin.
+
+        They cost by the unit, and many may have died on the way: the part becomes what is live.
+        """
+        if all((a == b).all() for a, b in zip(self.W, W)):
+            return self._replace(W=W)
+        part = self.part
+        if self.ready and self.n_iter < task.max_iter:
+            W, live = canonical(task.problem.network, part.put(W))
+            part = live_part(task.problem, live, task.widths)
+            W = part.take(W)
+        return self._replace(W=W, part=part, slopes=no_slopes(part.problem))
+
+
 def join(
     problem: Problem,
     W: Weights,
@@ -60,7 +122,7 @@ def join(
     note: Note,
     warm: bool = False,
     widths: tuple[int, ...] = (),
-    memory: quasi_newton.Memory | None = None,
+    memory: Memory | None = None,
     stages: Stages | None = None,
     tries: int = 0,
     toward: Network | None = None,
@@ -72,85 +134,126 @@ def join(
     this run that are done. Before Newton steps so many ``tries`` to leave out a unit may be in vain.
     ``toward`` is a network with the penalty of a problem nearby, for which a tangent is to be known.
     """
-    stages = stages or Stages()
+    task = Task(problem, tol, max_iter, note, stages or Stages(), widths, toward)
     W, live = canonical(problem.network, W)
     # without a budget there is only to look, and no smaller program is worth its compilation
     part = live_part(problem, live, widths, max_iter) if max_iter else whole(problem)
-    whole_slopes = no_slopes(problem)
-    n_iter, chunks, idle, best, nearest = 0, 2, 0, np.inf, np.inf
-    known = memory  # what quasi-Newton steps begin with
-    origin = None  # where they ended, and what they knew
-    direct, lasts, met = max_iter > 0 and one_block.suits(problem), None, None
-    while True:
-        here = part.take(W)
-        most = max_iter - n_iter
-        if not max_iter:  # there is only to look: what is known of the curvature stays where it is
-            small, step, rate, ready = here, 1.0, 0.0, False
-        elif direct or (warm and newton_can(part.problem, here, tol)):
-            small, rate, ready, most = here, 0.0, True, most if direct else min(most, WARM)
-            step = 1.0 if memory is None else float(memory.step)
-        else:
-            left = max_iter - n_iter
-            known = None if known is None else known.moved(part.take_rows)
-            small, at = stages.run(settle, part.problem, here, tol, chunks, left, note, known, stages, widths)
-            step, rate, met = bounded(float(at.state.step), small[0].dtype), at.rate, at.memory
-            ready = newton_can(part.problem, small, tol)
-            n_iter, memory = n_iter + at.total, met.moved(part.put_rows)
-            origin = (part.put(small), memory) if at.total else origin
-        met, left = None if small is here else met, max_iter - n_iter
-        # from a solution on these data, or from where steps have led: elsewhere units may yet come to pay
-        if tries and ready and left and not direct and problem.allsum.in_memory and (met or memory):
-            less = stages.run(prune, part.problem, small, tol, left, tries, note, met)
-            tries, lasts, n_iter = 0, less.lasts, n_iter + len(less.rows)
-            if less.memory is not None:
-                small, rate, memory = less.W, less.rate, less.memory.moved(part.put_rows)
-                step, origin = bounded(float(less.memory.step), small[0].dtype), (part.put(small), memory)
-        known = memory if not ready and shrinks(part.problem, small, widths, max_iter - n_iter) else None
-        warm, ready = False, ready and n_iter < max_iter  # certifying is done below in any case
-        stays = all((a == b).all() for a, b in zip(here, small))
-        if ready and not stays:  # Newton steps cost by the unit, and many may have died on the way
-            W, live = canonical(problem.network, part.put(small))
-            part = live_part(problem, live, widths)
-            small = part.take(W)
-        strict, n_held, slopes = None, 0, no_slopes(part.problem)
-        if stays and any_held(whole_slopes):
-            slopes = Slopes(*map(part.take_columns, (whole_slopes.held, whole_slopes.slope)))
-        moves = None
-        if ready:
-            newton = one_block.descend if direct else partial(one_threaded(finish), toward=part.cut(toward))
-            left = min(max_iter - n_iter, most)
-            end = stages.run(newton, part.problem, small, slopes, step, rate, tol, left)
-            if end.given_up and origin is not None:
-                # back to before them: at the kinks that they hold quasi-Newton steps are stuck
-                (W, known), origin, chunks = origin, None, -(-end.given_up // CHUNK)
-                part = live_part(problem, canonical(problem.network, W)[1], widths, max_iter - n_iter)
-                continue
-            note("newton", [row._asdict() for row in end.steps])
-            n_iter += len(end.steps)
-            small, slopes, step, strict, n_held = end.W, end.slopes, end.step, end.strict, end.n_held
-            moves = None if end.tangent is None else part.put(end.tangent)
-            memory = memory and memory._replace(step=np.asarray(step, small[0].dtype))
-            chunks = 2 if strict else 4
-        direct = False
-        W, live = canonical(problem.network, part.put(small))
-        whole_slopes = no_slopes(problem)
-        if any_held(slopes):
-            whole_slopes = Slopes(*map(part.put_columns, (slopes.held, slopes.slope)))
-        point = look(problem, W, whole_slopes, step)
-        if live_residual(point, W, step) <= FAR * tol:  # else no choice of slopes can certify it
-            whole_slopes, point = certify(problem, W, whole_slopes, point, step, tol)
-        useful = float(point.objective) < best - 1e-12 * abs(best) or float(point.certificate) < nearest / 2
-        idle = 0 if useful or best == np.inf else idle + 1
-        best, nearest = min(best, float(point.objective)), min(nearest, float(point.certificate))
-        status = verdict(point, tol, n_iter, max_iter, idle)
-        if status:
-            numbers = float(point.objective), float(point.loss), float(point.certificate)
-            within = held_within(problem, W, whole_slopes, point)
-            return Joined(W, live, *numbers, n_held, within, strict, status, n_iter, memory, lasts, moves)
-        on_part = look(part.problem, small, slopes, step)
-        # certified on its part and not on the whole: something outside wants to come alive
-        wakes = float(on_part.certificate) <= tol
-        part = whole(problem) if wakes else live_part(problem, live, widths, max_iter - n_iter)
+    direct = max_iter > 0 and one_block.suits(problem)
+    at = Known(part.take(W), part, no_slopes(part.problem), memory, memory, tries, warm, direct)
+    while at.joined is None:
+        W, at = approach(task, at)
+        W, at = leave_out(task, W, at)
+        at = newton(task, at.moved(task, W))
+        at = at if at.given_up else judge(task, at)
+    return at.joined
+
+
+def approach(task: Task, at: Known) -> tuple[Weights, Known]:
+    """Quasi-Newton steps, unless Newton's come first or there is only to look."""
+    part, left = at.part, task.max_iter - at.n_iter
+    if not left:
+        return at.W, at
+    if at.direct or (at.warm and newton_can(part.problem, at.W, task.tol)):
+        step = 1.0 if at.memory is None else float(at.memory.step)
+        return at.W, at._replace(ready=True, step=step)
+    known = at.known and at.known.moved(part.take_rows)
+    told = task.note, known, task.stages, task.widths
+    W, steps = task.stages.run(settle, part.problem, at.W, task.tol, at.chunks, left, *told)
+    memory = steps.memory.moved(part.put_rows)
+    return W, at._replace(
+        warm=False,
+        given_up=0,
+        ready=newton_can(part.problem, W, task.tol),
+        n_iter=at.n_iter + steps.total,
+        met=steps.memory,
+        memory=memory,
+        origin=(part.put(W), memory) if steps.total else at.origin,
+        step=bounded(float(steps.state.step), W[0].dtype),
+        rate=steps.rate,
+    )
+
+
+def leave_out(task: Task, W: Weights, at: Known) -> tuple[Weights, Known]:
+    """Those units that do not pay, once.
+
+    From a solution on these data, or from where steps have led: elsewhere units may yet come to pay.
+    """
+    part, left = at.part, task.max_iter - at.n_iter
+    near = at.ready and not at.direct and (at.met or at.memory)
+    if not (at.tries and left and near and task.problem.allsum.in_memory):
+        return W, at
+    less = task.stages.run(prune, part.problem, W, task.tol, left, at.tries, task.note, at.met)
+    at = at._replace(tries=0, lasts=less.lasts, n_iter=at.n_iter + len(less.rows))
+    if less.memory is None:
+        return W, at
+    memory = less.memory.moved(part.put_rows)
+    step, origin = bounded(float(less.memory.step), W[0].dtype), (part.put(less.W), memory)
+    return less.W, at._replace(rate=less.rate, memory=memory, step=step, origin=origin)
+
+
+def newton(task: Task, at: Known) -> Known:
+    """Newton steps, where they can begin."""
+    part, left = at.part, task.max_iter - at.n_iter
+    at = at._replace(n_held=0, strict=None, tangent=None)
+    if not (at.ready and left):
+        return at
+    work = one_block.descend if at.direct else partial(one_threaded(finish), toward=part.cut(task.toward))
+    most = min(left, WARM) if at.warm and not at.direct else left
+    end = task.stages.run(work, part.problem, at.W, at.slopes, at.step, at.rate, task.tol, most)
+    if end.given_up and at.origin is not None:
+        return go_back(task, at, *at.origin, end.given_up)
+    task.note("newton", [row._asdict() for row in end.steps])
+    return at._replace(
+        W=end.W,
+        slopes=end.slopes,
+        n_iter=at.n_iter + len(end.steps),
+        memory=at.memory and at.memory._replace(step=np.asarray(end.step, end.W[0].dtype)),
+        step=end.step,
+        chunks=2 if end.strict else 4,
+        n_held=end.n_held,
+        strict=end.strict,
+        tangent=None if end.tangent is None else part.put(end.tangent),
+    )
+
+
+def go_back(task: Task, at: Known, W: Weights, known: Memory, price: int) -> Known:
+    """To before Newton steps that were given up: at the kinks that they hold quasi-Newton steps are stuck."""
+    live = canonical(task.problem.network, W)[1]
+    part = live_part(task.problem, live, task.widths, task.max_iter - at.n_iter)
+    at = at._replace(W=part.take(W), part=part, slopes=no_slopes(part.problem), warm=False)
+    return at._replace(known=known, origin=None, given_up=price, chunks=-(-price // CHUNK))
+
+
+def judge(task: Task, at: Known) -> Known:
+    """The point on the whole problem: a solution, or where the next round begins, and on which part."""
+    problem, left = task.problem, task.max_iter - at.n_iter
+    known = at.memory if not at.ready and shrinks(at.part.problem, at.W, task.widths, left) else None
+    W, live = canonical(problem.network, at.part.put(at.W))
+    slopes = no_slopes(problem)
+    if any_held(at.slopes):
+        slopes = Slopes(*map(at.part.put_columns, (at.slopes.held, at.slopes.slope)))
+    point = look(problem, W, slopes, at.step)
+    if live_residual(point, W, at.step) <= FAR * task.tol:  # else no choice of slopes can certify it
+        slopes, point = certify(problem, W, slopes, point, at.step, task.tol)
+    objective, certificate = float(point.objective), float(point.certificate)
+    useful = objective < at.best - 1e-12 * abs(at.best) or certificate < at.nearest / 2
+    idle = 0 if useful or at.best == np.inf else at.idle + 1
+    status = verdict(point, task.tol, at.n_iter, task.max_iter, idle)
+    if status:
+        within = held_within(problem, W, slopes, point)
+        numbers = objective, float(point.loss), certificate, at.n_held, within, at.strict
+        return at._replace(
+            joined=Joined(W, live, *numbers, status, at.n_iter, at.memory, at.lasts, at.tangent)
+        )
+    # certified on its part and not on the whole: something outside wants to come alive
+    wakes = float(look(at.part.problem, at.W, at.slopes, at.step).certificate) <= task.tol
+    part = whole(problem) if wakes else live_part(problem, live, task.widths, left)
+    held = no_slopes(part.problem)
+    if any_held(slopes):
+        held = Slopes(*map(part.take_columns, (slopes.held, slopes.slope)))
+    best, nearest = min(at.best, objective), min(at.nearest, certificate)
+    at = at._replace(W=part.take(W), part=part, slopes=held, known=known, warm=False, direct=False)
+    return at._replace(best=best, nearest=nearest, idle=idle, met=None, step=1.0, rate=0.0, ready=False)
 
 
 def live_residual(point: Point, W: Weights, step: float) -> float:
@@ -193,7 +296,7 @@ def settle(
     chunks: int,
     budget: int,
     note: Note,
-    memory: quasi_newton.Memory | None,
+    memory: Memory | None,
     stages: Stages,
     widths: tuple[int, ...] = (),
 ) -> tuple[Weights, Descent]:

@@ -5,7 +5,7 @@ gradient, and any slope between those of the two sides gives one of its subgradi
 a hidden block at one observation) is *held* when it is kept at its kink by a slope strictly between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from operator import or_
 from typing import Any, NamedTuple
@@ -240,71 +240,95 @@ def redundant_biases(problem: Problem, W: Weights, own: tuple, slopes: Slopes) -
     return np.concatenate([mask.ravel() for mask in masks])
 
 
+class Entries(NamedTuple):
+    """Entries that may be candidates: their places, and the two slopes at their kinks.
+
+    ``offset`` is how far each is from its kink, ``up`` the derivative of the mean loss in what is read of it.
+    Those of one unit that have one ``kin`` move together.
+    """
+
+    block: np.ndarray
+    entry: np.ndarray
+    row: np.ndarray
+    unit: np.ndarray
+    kin: np.ndarray
+    offset: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    up: np.ndarray
+
+    def take(self, some: np.ndarray) -> "Entries":
+        """Some of them, or all in another order."""
+        return Entries(*(column[some] for column in self))
+
+
 def find(
     problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, ...], together: bool = False
 ) -> Kinks:
     """The candidates nearest to a kink where the objective is convex across it.
 
-    ``upstream`` is the derivative of the mean loss in what the next block reads of an entry. An entry at zero
-    because all that it reads is at zero follows the one below and is not its own. The model adds kinks up, so
-    an observation has them in one block only, that of its nearest, and wherever it sits at one. Entries that
+    ``upstream`` is the derivative of the mean loss in what the next block reads of an entry. Entries that
     read nothing share the kink of their unit's bias; ``together`` lets all those share one from which a unit
     reads the same.
     """
-    tables, first = [np.zeros((8, 0))], 0
-    weight = np.asarray(problem.weight)
-    network = problem.network
-    every: list[Any] = network.reads(problem.X, network.activations(Z))
-    for l, (block, w, reads, z, up) in enumerate(zip(network.blocks, W, every, Z, upstream, strict=False)):
-        w, reads, z, up = np.abs(np.asarray(w)), np.asarray(reads), np.asarray(z), np.asarray(up)
-        reach = np.abs(reads) @ w[:, 1:].T
-        moves = ((reach > EDGE) | (w[:, 0] > 0)) & (weight[:, None] > 0)
-        own = fingerprint(reads, w[:, 1:] > 0) if together else np.arange(len(reads), dtype=float)[:, None]
-        kin = np.where(reach > 0, own, NOTHING)
-        if block.link.kinks:
-            at = np.asarray(block.link.kinks, z.dtype)
-            # an entry between two kinks is a candidate for the nearer one
-            nearer = np.abs(z[..., None] - at).argmin(-1).ravel() if at.size > 1 else np.zeros(z.size, int)
-            slopes = np.array([sides(block.link, kink, z.dtype) for kink in block.link.kinks])
-            entry, offset = np.flatnonzero((up != 0) & moves), z.ravel() - at[nearer]
-            if not together:
-                entry = entry[worth_a_look(offset[entry], reach.ravel()[entry] > 0)]
-            left, right = slopes[nearer[entry]].T
-            places = l, entry, first + entry % z.shape[1], kin.ravel()[entry]
-            columns = *places, offset[entry], left, right, up.ravel()[entry]
-            tables.append(np.stack(np.broadcast_arrays(*columns)))
-        first += z.shape[1]
-    table = np.concatenate(tables, axis=1)
-    if table.shape[1] > N_ENTRIES:
-        table = table[:, np.argpartition(np.abs(table[4]), N_ENTRIES)[:N_ENTRIES]]
-    block, entry, unit = table[:3].astype(int)
-    sizes = np.array([b.size for b in problem.network.blocks])
-    row = entry // sizes[block]
-    order = np.argsort(np.abs(table[4]), kind="stable")
-    rows, nearest = np.unique(row[order], return_index=True)
-    own = (block == block[order][nearest][np.searchsorted(rows, row)]) | (np.abs(table[4]) < SITS)
-    order = np.lexsort((table[3], unit))
-    order = order[own[order]]
-    block, entry, unit, row = block[order], entry[order], unit[order], row[order]
-    kin, offset, left, right, up = table[3:, order]
+    reads = problem.network.reads(problem.X, problem.network.activations(Z))
+    every = enumerate(zip(reads, W, Z, upstream, strict=False))
+    found = [entries_of(problem, l, map(np.asarray, of_block), together) for l, of_block in every]
+    entries = Entries(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    if entries.unit.size > N_ENTRIES:
+        entries = entries.take(np.argpartition(np.abs(entries.offset), N_ENTRIES)[:N_ENTRIES])
+    entries = entries.take(one_block_a_row(entries))
+    unit, kin = entries.unit, entries.kin
     new = np.append(np.ones(min(unit.size, 1), bool), (unit[1:] != unit[:-1]) | (kin[1:] != kin[:-1]))
     candidate, heads = np.cumsum(new) - 1, np.flatnonzero(new)
-    jump = np.bincount(candidate, up * (right - left), heads.size)
-    alone = np.where(kin == NOTHING, -1, row)[heads]
-    found = np.stack([offset[heads], unit[heads], alone, row[heads], jump])
-    (offset, unit, _, row, jump), place = nearest_of_all(problem, found)
-    mine = place[candidate] >= 0
-    return Kinks(
-        offset=offset,
-        jump=jump,
-        row=row.astype(int),
-        unit=unit.astype(int),
-        candidate=place[candidate][mine],
-        block=block[mine],
-        entry=entry[mine],
-        left=left[mine],
-        right=right[mine],
-    )
+    jump = np.bincount(candidate, entries.up * (entries.right - entries.left), heads.size)
+    one = entries.take(heads)
+    alone = np.where(one.kin == NOTHING, -1, one.row)
+    table = np.stack([one.offset, one.unit, alone, one.row, jump])
+    (offset, unit, _, row, jump), place = nearest_of_all(problem, table)
+    place = place[candidate]
+    mine = entries.take(place >= 0)
+    places = place[place >= 0], mine.block, mine.entry
+    return Kinks(offset, jump, row.astype(int), unit.astype(int), *places, mine.left, mine.right)
+
+
+def entries_of(problem: Problem, l: int, of_block: Iterable[np.ndarray], together: bool) -> Entries:
+    """Those of one block, by what it reads, its weights, its ``z``, and the derivative upstream of it.
+
+    An entry at zero because all that it reads is at zero follows the one below and is not its own.
+    """
+    block, (reads, w, z, up) = problem.network.blocks[l], of_block
+    if not block.link.kinks:
+        return Entries(*np.zeros((4, 0), int), *np.zeros((5, 0)))
+    reach = np.abs(reads) @ np.abs(w[:, 1:]).T
+    moves = ((reach > EDGE) | (w[:, 0] != 0)) & (np.asarray(problem.weight)[:, None] > 0)
+    own = fingerprint(reads, w[:, 1:] != 0) if together else np.arange(len(reads), dtype=float)[:, None]
+    kin = np.where(reach > 0, own, NOTHING)
+    at = np.asarray(block.link.kinks, z.dtype)
+    # an entry between two kinks is a candidate for the nearer one
+    nearer = np.abs(z[..., None] - at).argmin(-1).ravel() if at.size > 1 else np.zeros(z.size, int)
+    slopes = np.array([sides(block.link, kink, z.dtype) for kink in block.link.kinks])
+    entry, offset = np.flatnonzero((up != 0) & moves), z.ravel() - at[nearer]
+    if not together:
+        entry = entry[worth_a_look(offset[entry], reach.ravel()[entry] > 0)]
+    row, unit = np.divmod(entry, block.size)
+    unit += sum(before.size for before in problem.network.blocks[:l])
+    numbers = kin.ravel()[entry], offset[entry], *slopes[nearer[entry]].T, up.ravel()[entry]
+    return Entries(np.full(entry.size, l), entry, row, unit, *(np.asarray(a, float) for a in numbers))
+
+
+def one_block_a_row(entries: Entries) -> np.ndarray:
+    """The entries that may be candidates, those of one candidate side by side.
+
+    The model adds kinks up, so an observation has them in one block only, that of its nearest, and wherever
+    it sits at one.
+    """
+    far = np.abs(entries.offset)
+    order = np.argsort(far, kind="stable")
+    rows, nearest = np.unique(entries.row[order], return_index=True)
+    block = entries.block[order][nearest][np.searchsorted(rows, entries.row)]
+    order = np.lexsort((entries.kin, entries.unit))
+    return order[((entries.block == block) | (far < SITS))[order]]
 
 
 def worth_a_look(offset: np.ndarray, alone: np.ndarray) -> np.ndarray:

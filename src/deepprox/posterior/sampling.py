@@ -14,7 +14,7 @@ from deepprox.posterior import nuts, polya_gamma
 from deepprox.posterior.alternating import Alternating
 from deepprox.posterior.chains import Record, Sampler, collect
 from deepprox.posterior.draws import Draws
-from deepprox.posterior.laplace import laplace
+from deepprox.posterior.laplace import Laplace, laplace
 from deepprox.posterior.noise import with_noise
 from deepprox.posterior.proximal import ProximalLangevin, first_covariance, spread_starts
 from deepprox.posterior.target import BIAS_SCALE, Target, pose
@@ -56,30 +56,21 @@ def sample_posterior(
     need_verbose(verbose)
     need(of_draws(n_chains, n_draws, sum(w.size for w in W)))
     began = time.perf_counter()
-    facts: dict[str, Any] = {}
-    problem, W = in_dtype(jax.tree.map(np.asarray, (problem, W)), np.float64)
-    whole, fixed = problem, W[:-1] if vary == "last_block" else ()
-    if fixed:
-        problem, W = last_block(problem, W)
-    sampled = isinstance(sigma, str) and sigma == "sampled" and problem.loss.free_scale
-    if sampled and method not in ("auto", "proximal", "proximal-unadjusted"):
-        raise ValueError(
-            f"sigma='sampled' is for method='proximal', got {method!r}: give sigma or change it."
-        )
+    whole, W = in_dtype(jax.tree.map(np.asarray, (problem, W)), np.float64)
+    fixed = W[:-1] if vary == "last_block" else ()
+    problem, W = last_block(whole, W) if fixed else (whole, W)
+    sampled = _noise_too(problem, sigma, method)
     if method == "laplace":
         found = laplace(problem, W, n, sigma, bias_scale, curvature)
         target, record, complete = found.target, found.draw(n_chains, n_draws, seed), True
-        mode = _weights(target, {"w": found.mode[None, None]}, fixed)
-        facts = {"mode": tuple(w[0, 0] for w in mode), "log_evidence": found.log_evidence}
-        facts["evidence_message"] = found.message
+        facts = _facts(found, fixed)
     else:
         target = pose(problem, W, n, 1.0 if sampled else sigma, bias_scale)
         if method == "auto":
             method = "proximal" if sampled else choose(target)
         target = with_noise(target) if sampled else target
         sampler = _sampler(method, target, W, n_chains, n_warmup, seed, thin)
-        record, complete = collect(sampler, n_warmup, n_draws, verbose)
-        sigma = record.pop("sigma") if sampled else sigma
+        (record, complete), facts = collect(sampler, n_warmup, n_draws, verbose), {}
     points, y = _points(whole)
     return Draws(
         W=_weights(target, record, fixed),
@@ -88,13 +79,30 @@ def sample_posterior(
         loss=problem.loss,
         points=points,
         y=y,
-        sigma=sigma,
-        statistics={name: values for name, values in record.items() if name != "w"},
+        sigma=record.get("sigma", sigma),
+        statistics={name: values for name, values in record.items() if name not in ("w", "sigma")},
         input_names=tuple(map(str, input_names)),
         seconds=time.perf_counter() - began,
         complete=complete,
         **facts,
     )
+
+
+def _facts(found: Laplace, fixed: Weights) -> dict[str, Any]:
+    """What Laplace's approximation knows beside its draws."""
+    mode = _weights(found.target, {"w": found.mode[None, None]}, fixed)
+    evidence = {"log_evidence": found.log_evidence, "evidence_message": found.message}
+    return {"mode": tuple(w[0, 0] for w in mode), **evidence}
+
+
+def _noise_too(problem: Problem, sigma: Any, method: str) -> bool:
+    """Whether the noise of the responses is one more unknown."""
+    sampled = isinstance(sigma, str) and sigma == "sampled" and problem.loss.free_scale
+    if sampled and method not in ("auto", "proximal", "proximal-unadjusted"):
+        raise ValueError(
+            f"sigma='sampled' is for method='proximal', got {method!r}: give sigma or change it."
+        )
+    return sampled
 
 
 def _whole(name: str, value: Any, least: int) -> None:

@@ -37,7 +37,7 @@ from deepprox.memory import need, of_data
 from deepprox.problem import Problem
 from deepprox.runtime import precision
 from deepprox.streaming.passes import Chunks, Passes
-from deepprox.streaming.sources import source_of
+from deepprox.streaming.sources import Source, source_of
 from deepprox.streaming.spool import Labels, Sample, spool
 from deepprox.struct import replace
 
@@ -80,21 +80,13 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
         they are needed again, as for ``degrees_of_freedom``. With ``checkpoint`` it writes where it is after
         steps over all rows; with ``resume`` it reads the rows again and goes on from there.
     """
-    need_plain(model, "fit_stream")
-    for name, wanted in (("devices", None), ("warm_start", False), ("join", True)):
-        if getattr(model, name) != wanted:
-            raise ValueError(f"A streamed fit needs {name}={wanted}, got {getattr(model, name)!r}.")
-    if isinstance(model.rho, np.ndarray | list | tuple) and any(np.ndim(one) for one in model.rho):
-        raise ValueError("A streamed fit knows no row by its number: give rho one number per block.")
-    resolve_settings(model.get_params(deep=False))
+    need_streamable(model)
     dtype, room = _resolve.resolve_dtype(model.dtype), room_of(max_memory)
     source = source_of(X, y, sample_weight)
     scratch = None if scratch is None else folder_of(scratch, "scratch")
     widths = [*np.atleast_1d(np.asarray(model.hidden_layer_sizes, int))]
     with tempfile.TemporaryDirectory(prefix="deepprox-", dir=scratch) as folder:
-        first = next(iter(source.batches(2)), None)
-        n_in = 0 if first is None else first.X.shape[1]
-        n_out = 1 if first is None or np.ndim(first.y) == 1 else first.y.shape[1]
+        n_in, n_out = columns_of(source)
         need(of_data(2, n_in + n_out, 8))
         chunk = rows_of(n_in, [*widths, n_out], dtype.itemsize, room, CHUNK)
         plan = planned(model, rows_of(n_in, widths, 8, room // 2, SAMPLE), chunk)
@@ -118,6 +110,25 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
     if model.solution_.status not in ("converged", "settled"):
         warnings.warn(f"{type(model).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=2)
     return model
+
+
+def need_streamable(model: Any) -> None:
+    """One sentence where an estimator asks for what a streamed fit cannot do."""
+    need_plain(model, "fit_stream")
+    for name, wanted in (("devices", None), ("warm_start", False), ("join", True)):
+        if getattr(model, name) != wanted:
+            raise ValueError(f"A streamed fit needs {name}={wanted}, got {getattr(model, name)!r}.")
+    if isinstance(model.rho, np.ndarray | list | tuple) and any(np.ndim(one) for one in model.rho):
+        raise ValueError("A streamed fit knows no row by its number: give rho one number per block.")
+    resolve_settings(model.get_params(deep=False))
+
+
+def columns_of(source: Source) -> tuple[int, int]:
+    """How many inputs and responses there are, by the first rows."""
+    first = next(iter(source.batches(2)), None)
+    if first is None:
+        return 0, 1
+    return first.X.shape[1], 1 if np.ndim(first.y) == 1 else first.y.shape[1]
 
 
 class Plan(NamedTuple):
