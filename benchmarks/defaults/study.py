@@ -17,6 +17,7 @@ from benchmarks.tables.record import Table
 
 ONE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 HOST = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+TRIES = 4  # tasks that fail before any is done, and an accelerator is not used
 DEVICE = "--xla_gpu_autotune_level=0"  # to compile sooner
 
 
@@ -152,21 +153,25 @@ def run(given: dict[str, str], out: Path) -> None:
     cache = tempfile.mkdtemp()
     quick = begin(gpus, True, tables, on_gpu, results, cache)
     processes = quick + begin(cores - gpus, False, tables, on_host, results, cache)
-    left = len(first) + len(second)
+    left, well = len(first) + len(second), TRIES
     print(f"{len(tables)} tables, {len(first)} + {len(second)} tasks, {gpus} + {cores - gpus} processes")
     try:
         while left and time.monotonic() < ends and any(process.is_alive() for process in processes):
+            if quick and (well <= 0 or not any(process.is_alive() for process in quick)):
+                for process in quick:  # without an accelerator the host does it, in smaller pieces
+                    process.terminate()
+                quick, lanes = [], ordered(given, list(tables), 0, done)[0]
+                left, instead = left + len(lanes) - len(first), spawn.Queue()
+                for one in lanes:
+                    instead.put(one)
+                processes += begin(gpus, False, tables, instead, results, cache)
             try:
                 task, rows, told = results.get(timeout=1)
             except queue.Empty:
-                if quick and not any(process.is_alive() for process in quick):  # the host does it all
-                    quick, lanes = [], ordered(given, list(tables), 0, done)[0]
-                    left += len(lanes) - len(first)
-                    for one in lanes:
-                        on_host.put(one)
-                    processes += begin(gpus, False, tables, on_host, results, cache)
                 continue
             left -= 1
+            if task.work == "lanes":
+                well = well - 1 if isinstance(told, str) else len(first)
             keep(out, task, rows, told)
     finally:
         for process in processes:
