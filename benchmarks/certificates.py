@@ -31,7 +31,7 @@ def main() -> None:
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     fits.append(model.fit(split.X, split.y))
             loose, tight = fits
-            same = all(((a == 0) == (b == 0)).all() for a, b in zip(loose._W, tight._W))
+            same = all(((a == 0) == (b == 0)).all() for a, b in zip(loose.fitted_.W, tight.fitted_.W))
             both = loose.solution_.status == tight.solution_.status == "converged"
             honest = all(
                 m.solution_.certificate <= m.tol for m in fits if m.solution_.status == "converged"

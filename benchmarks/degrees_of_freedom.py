@@ -60,7 +60,12 @@ def around(model, n_draws=100) -> tuple[float, float]:
     For squared loss it is what the bootstrap estimates, as long as no refit jumps to another minimum.
     """
     with precision(np.float64):
-        problem, W, n, rng = model._problem(), model._W, model._n, np.random.default_rng(1)
+        problem, W, n, rng = (
+            model.fitted_.problem(),
+            model.fitted_.W,
+            model.fitted_.n,
+            np.random.default_rng(1),
+        )
         mu = np.asarray(problem.loss.mean(refits.eta_of(problem, W)))
         df = model.degrees_of_freedom("exact").value
         sigma = np.sqrt(2 * n * model.loss_ / (n - df)) if problem.loss.free_scale else 1.0
@@ -99,7 +104,7 @@ def main() -> None:
             found["bootstrap"][0] - found["around"][0],
             np.hypot(found["bootstrap"][1], found["around"][1]),
         )
-        agree = all(here) and (not model._loss.free_scale or abs(gap) <= ERRORS * error)
+        agree = all(here) and (not model.fitted_.loss.free_scale or abs(gap) <= ERRORS * error)
         live = f"{exact.n_live}" + (f", {exact.n_held} held" if exact.n_held else "")
         cells = [f"{value:.2f} +- {error:.2f}" for value, error in found.values()]
         rows.append([name, live, f"{exact.value:.2f}", *cells, show.met(agree)])

@@ -44,7 +44,7 @@ def l_bfgs_b(model, split, target, seed):
     """Seconds until SciPy is within 1 % of ``target`` (sum scale), and the best it reaches."""
     with jax.enable_x64(True):
         n = len(split.X)
-        posed = Problem(model._network, Softmax(), split.X, np.eye(10)[split.y], np.full(n, 1 / n))
+        posed = Problem(model.fitted_.network, Softmax(), split.X, np.eye(10)[split.y], np.full(n, 1 / n))
         W = posed.network.init(np.random.default_rng(seed), 64)
         loss_and_gradient = jax.jit(jax.value_and_grad(posed.mean_loss))
         loss_and_gradient(W)  # compile first
@@ -82,7 +82,7 @@ def main() -> None:
         # of the starts that tie for the best, the median time: rounding must not choose the fastest
         own = float(np.median([s for s, o in zip(seconds, objectives) if o <= 1.0001 * min(objectives)]))
         peers = [l_bfgs_b(model, split, min(objectives), seed) for seed in (0, 1)]
-        share = 100 * model.n_nonzero_ / sum(w.size for w in model._W)
+        share = 100 * model.n_nonzero_ / sum(w.size for w in model.fitted_.W)
         accuracy = 100 * model.score(split.X_test, split.y_test)
         fastest = min(s for s, _ in peers)
         ok = min(objectives) <= bound and share <= 7 and accuracy >= 96 and own < fastest

@@ -127,7 +127,7 @@ def described(model: Any, given: Given, wall: float) -> dict[str, Any]:
     W = [np.column_stack([b, w.T]) for w, b in zip(model.coefs_, model.intercepts_)]
     out = judged(W, given, model.alpha) | {"seconds": wall, "status": model.solution_.status}
     out["phases"] = {phase: float(seconds) for phase, seconds in model.solution_.seconds.items()}
-    rows = model._history
+    rows = model.fitted_.solution.history
     out["iterations"] = {phase: sum(row["phase"] == phase for row in rows) for phase in PHASES}
     out["live units"] = [int(mask.sum()) for mask in model.live_[1:]]
     from deepprox.batches import STEPS

@@ -321,9 +321,9 @@ def speed() -> None:
     }
     rows = []
     for name, model in list(fits.items())[: 1 if QUICK else 3]:
-        target, deep = pose(model._problem(), model._W, model._n), "Iris" in name
+        target, deep = pose(model.fitted_.problem(), model.fitted_.W, model.fitted_.n), "Iris" in name
         covariance = first_covariance(target)
-        starts = spread_starts(target, modes(target.problem, model._W, 4, 0), covariance, 0)
+        starts = spread_starts(target, modes(target.problem, model.fitted_.W, 4, 0), covariance, 0)
         samplers = {
             "NUTS": (nuts.NUTS(target, starts, 0, 200 if deep else 500), (200, 100) if deep else (500, 1000)),
             "proximal": (ProximalLangevin(target, starts, covariance, 0), (1000, 1000)),

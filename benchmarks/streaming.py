@@ -18,6 +18,7 @@ from pyarrow import parquet
 
 from benchmarks import show
 from deepprox import DeepClassifier, DeepRegressor
+from deepprox.estimators._predict import losses_of
 
 COLUMNS, UNITS = 50, 12  # the rows are those of a network with so many hidden units, and noise
 ALPHA = 1e-3  # weak enough for more than ten units to live
@@ -47,7 +48,7 @@ else:
 seconds = time.perf_counter() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 print(json.dumps([seconds, peak, passes, model.n_iter_, model.objective_, model.solution_.certificate,
-                  model.solution_.status, model._n, int(model.live_[1].sum())]))
+                  model.solution_.status, model.fitted_.n, int(model.live_[1].sum())]))
 """
 
 
@@ -111,7 +112,7 @@ def streams() -> None:
         seconds = time.perf_counter() - began
         models = estimator(**settings).fit(X, y), estimator(**settings).fit(X[:batch], y[:batch]), moving
         cells = [
-            f"{m._losses_of(X, y).mean() + m.solution_.penalty:.3f} / {m._losses_of(*new).mean():.3f}"
+            f"{losses_of(m, X, y).mean() + m.solution_.penalty:.3f} / {losses_of(m, *new).mean():.3f}"
             for m in models
         ]
         name = f"{kind}, {'-'.join(map(str, hidden))} {link}, {count} of {batch}"

@@ -21,7 +21,7 @@ LAYERS = [
     {"network"},
     {"problem"},
     {"splitting", "joining", "batches"},
-    {"scouting"},
+    {"scouting", "solution"},
     {"solve", "moving"},
     {"statistics"},
     {"pruned"},

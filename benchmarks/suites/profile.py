@@ -42,7 +42,8 @@ class Meter:
             if key.startswith("deepprox") and isinstance(module, ModuleType)
             for name, function in vars(module).items()
             if callable(function)
-            and getattr(function, "_cache_size", None)  # only compiled programs have one
+            # only compiled programs have one of these
+            and (getattr(function, "_cache_size", None) or getattr(function, "compiled", None))
         ]
 
     def __enter__(self) -> "Meter":
@@ -110,7 +111,7 @@ def measured(task: Task, repeats: int) -> tuple[Meter, float, Any]:
 
 def floor(task: Task, model: Any, rate: float) -> float:
     """Seconds that the matrix products need at the measured rate."""
-    phases = [row["phase"] for row in model._history]
+    phases = [row["phase"] for row in model.fitted_.solution.history]
     n, sizes = len(task.X), task.sizes
     live = (sizes[0], *(int(mask.sum()) for mask in model.live_[1:]), sizes[-1])
     work = phases.count("split") * sweep_flops(n, sizes) if len(sizes) > 2 else 0.0
@@ -129,7 +130,7 @@ def main(quick: bool = False, full: bool = False) -> None:
     fits = []
     for task in cases[:1] if quick else cases:
         meter, seconds, model = measured(task, 3 if quick or task.hidden else 7)
-        phases = [row["phase"] for row in model._history]
+        phases = [row["phase"] for row in model.fitted_.solution.history]
         fits.append({
             "task": task.name, "seconds": seconds, "programs": meter.seconds, "calls": meter.calls,
             "floor": floor(task, model, rate),

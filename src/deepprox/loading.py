@@ -11,12 +11,14 @@ from deepprox.blocks import Dense
 from deepprox.checks import is_number, shown
 from deepprox.estimators import DeepClassifier, DeepRegressor
 from deepprox.estimators._base import DeepBase
-from deepprox.estimators._record import FitRecord
+from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._standardize import Scale
 from deepprox.files import path_of
+from deepprox.joining.live import Live
 from deepprox.problem import Network
 from deepprox.report.paths import check_record
 from deepprox.selection import DeepClassifierCV, DeepClassifierIC, DeepRegressorCV, DeepRegressorIC
+from deepprox.solution import Solution
 from deepprox.statistics.criteria import Likelihood
 from deepprox.statistics.degrees_of_freedom import DegreesOfFreedom
 from deepprox.tables import Columns
@@ -39,7 +41,7 @@ ESTIMATORS = (
 )
 CLASSES = {
     saving.name_of(cls): cls
-    for cls in (*ESTIMATORS, Columns, FitRecord, Scale, Network, Dense, *_vocabulary())
+    for cls in (*ESTIMATORS, Columns, Fitted, Solution, Live, Scale, Network, Dense, *_vocabulary())
 }
 MOST_SAID = 300  # characters of what is wrong with a file
 
@@ -93,7 +95,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = saving.LIMIT) -> Save
         network, columns = (
             saving.decode(parts[name], archive.arrays, CLASSES, check) for name in ("model", "columns")
         )
-        fitted = isinstance(network, DeepBase) and "_W" in vars(network)
+        fitted = isinstance(network, DeepBase) and "fitted_" in vars(network)
         if not fitted or not isinstance(columns, Columns | None):
             raise ValueError("it holds no fitted network")
         _check_notes(parts["notes"])
@@ -122,8 +124,11 @@ def _check_notes(notes: Any) -> None:
 def check(model: Any) -> None:
     """ValueError unless the parts of a loaded estimator fit each other."""
     if isinstance(model, DeepBase):
+        fitted = vars(model).get("fitted_")
+        if not isinstance(fitted, Fitted):
+            raise ValueError("it holds no fitted network")
         saving.check_model(model)
-        _check_statistics(vars(model).get("_known"))
+        _check_statistics(fitted.statistics)
     else:
         model.check_fitted()
 

@@ -15,12 +15,13 @@ from deepprox.joining.certificate import unravel
 from deepprox.joining.descent import stack, unstack
 from deepprox.joining.join import Joined, join
 from deepprox.joining.kinks import no_slopes
-from deepprox.joining.live import SMALL, Live, canonical
+from deepprox.joining.live import SMALL, canonical
 from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import keep_memory, precision, products_asked
 from deepprox.scouting import FORK, leak, scout
+from deepprox.solution import Solution
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
 from deepprox.splitting.continuation import automatic_rho
@@ -71,44 +72,6 @@ class Options(NamedTuple):
     toward: Network | None = None
     max_iter: int = 2000
     tol: float = 1e-6
-
-
-class Solution(NamedTuple):
-    """What was found and how sure it is.
-
-    ``certificate`` is the largest entry of the prox-gradient fixed-point residual, ``strict`` whether
-    the Hessian on the live weights is positive definite (None where none was formed), ``n_held`` how
-    many pre-activations sit at a kink of their link, with a slope between those of its sides,
-    ``held_within`` how far from it they are at most, ``starts`` the objective of every start,
-    ``memory`` what was learnt of the curvature, or, without a join phase, the variables of the split phase,
-    ``tangent`` how the weights move with the penalty.
-    """
-
-    W: tuple[np.ndarray, ...]
-    live: Live
-    objective: float
-    loss: float
-    penalty: float
-    certificate: float
-    primal: float
-    dual: float
-    status: str
-    message: str
-    n_iter: int
-    n_held: int
-    strict: bool | None
-    starts: np.ndarray
-    history: list[dict[str, Any]]
-    seconds: dict[str, float]
-    memory: Memory | State | None = None
-    lasts: float | None = None
-    tangent: Weights | None = None
-    held_within: float = 0.0
-
-    @property
-    def n_nonzero(self) -> tuple[int, ...]:
-        """Non-zero weights of every block, biases included."""
-        return tuple(int(np.count_nonzero(w)) for w in self.W)
 
 
 def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
@@ -168,7 +131,7 @@ def solve(
         primal=0.0 if options.join else last["primal"],
         dual=0.0 if options.join else last["dual"],
         message=message,
-        starts=found.objectives,
+        starts=tuple(found.objectives.tolist()),
         history=history,
         seconds=run.diary.seconds,
     )

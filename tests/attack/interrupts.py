@@ -26,7 +26,7 @@ def model():
 
 def bits(fitted):
     """What must not change."""
-    return [w.tobytes() for w in fitted._W], fitted.objective_.hex(), fitted.solution_.message
+    return [w.tobytes() for w in fitted.fitted_.W], fitted.objective_.hex(), fitted.solution_.message
 
 
 def interrupted(estimator, after):

@@ -106,8 +106,10 @@ def attempt(name, number):
         watching.clear()
     if name != "bombs" and number % len(FORGERS) < DAMAGED:
         network = model.steps[-1][1] if hasattr(model, "steps") else model
-        weights = [[w.tobytes() for w in fine._W] for fine in whole()]
-        assert [w.tobytes() for w in network._W] in weights, "a damaged file was loaded as another model"
+        weights = [[w.tobytes() for w in fine.fitted_.W] for fine in whole()]
+        assert [w.tobytes() for w in network.fitted_.W] in weights, (
+            "a damaged file was loaded as another model"
+        )
     watching.append(True)
     try:
         use(model)

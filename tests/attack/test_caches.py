@@ -15,7 +15,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3))
 y = np.tanh(X[:, 0]) + X[:, 1]
 model = DeepRegressor((2,), alpha=0.01, random_state=0).fit(X, y)
-print(model.objective_.hex(), *(w.tobytes().hex() for w in model._W), model.predict(X).tobytes().hex())
+print(model.objective_.hex(), *(w.tobytes().hex() for w in model.fitted_.W), model.predict(X).tobytes().hex())
 """
 
 

@@ -36,7 +36,7 @@ def bits(kind):
     """Weights and predictions of a fit, after a pickle."""
     estimator, response = model(kind)
     again = pickle.loads(pickle.dumps(estimator.fit(X, response)))
-    return [w.tobytes() for w in again._W], again.predict(X).tobytes(), again.objective_.hex()
+    return [w.tobytes() for w in again.fitted_.W], again.predict(X).tobytes(), again.objective_.hex()
 
 
 @pytest.mark.parametrize("threads, kinds", [(4, [1, 2]), pytest.param(8, [0, 1, 2], marks=pytest.mark.slow)])

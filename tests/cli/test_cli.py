@@ -246,7 +246,7 @@ def test_the_same_seed_makes_the_same_file(run, folder):
         run(*PEOPLE, "--seed", "7", "--out", "same.deepprox")
         (folder / "same.deepprox").rename(folder / name)
     one, other = (deepprox.load(folder / name)["network"] for name in "ab")
-    assert all(np.array_equal(a, b) for a, b in zip(one._W, other._W))
+    assert all(np.array_equal(a, b) for a, b in zip(one.fitted_.W, other.fitted_.W))
 
 
 def test_a_path_and_its_choice(run, said, people):

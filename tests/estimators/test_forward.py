@@ -1,6 +1,5 @@
 """Predictions: the live network in NumPy, the same numbers as the whole one in JAX, and no JAX at all."""
 
-import copy
 import dataclasses
 import pickle
 import tracemalloc
@@ -27,11 +26,13 @@ from deepprox import (
 from deepprox.blocks import Dense
 from deepprox.estimators._forward import forward_of
 from deepprox.estimators._plain import become
+from deepprox.estimators._predict import losses_of
 from deepprox.links import Link, ReLU
 from deepprox.posterior import Draws
 from deepprox.problem import Network
 from deepprox.runtime import precision
 from deepprox.struct import struct
+from fits import changed
 from rows import GROUP_LINKS, LINKS, LOSSES
 
 WIDTHS = (12, 6)
@@ -52,13 +53,12 @@ def inputs():
 
 def with_network(model, *links, loss=None, widths=WIDTHS, zeros=0.5, seed=0):
     """A network of these hidden links and random weights, of which some are zero."""
-    rng, other, dtype = np.random.default_rng(seed), copy.copy(model), model._W[0].dtype
+    rng, dtype = np.random.default_rng(seed), model.fitted_.W[0].dtype
     blocks = (*(Dense(size, link) for size, link in zip(widths, links)), Dense(model.n_outputs_))
     network = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), Network(blocks))
     shapes = network.shapes(model.n_features_in_)
-    other._network, other._loss = network, loss or model._loss
-    other._W = tuple((rng.normal(size=s) * (rng.random(s) > zeros)).astype(dtype) for s in shapes)
-    return other
+    W = ((rng.normal(size=s) * (rng.random(s) > zeros)).astype(dtype) for s in shapes)
+    return changed(model, W, network=network, loss=loss or model.fitted_.loss)
 
 
 @partial(jax.jit, static_argnames="as_mean")
@@ -69,9 +69,9 @@ def _whole(network, loss, W, X, as_mean):
 
 def whole(model, X, as_mean=True):
     """The prediction of all units, in JAX."""
-    X = model._scale.standardize(X.astype(model._W[0].dtype))
+    X = model.fitted_.scale.standardize(X.astype(model.fitted_.W[0].dtype))
     with precision(X.dtype):
-        return np.asarray(_whole(model._network, model._loss, model._W, X, as_mean))
+        return np.asarray(_whole(model.fitted_.network, model.fitted_.loss, model.fitted_.W, X, as_mean))
 
 
 def assert_close(ours, theirs):
@@ -90,26 +90,26 @@ def test_the_live_network_is_the_whole_one(model, inputs, row, zeros):
 
 @pytest.mark.parametrize("row", LOSSES, ids=str)
 def test_means_of_all_losses(model, inputs, row):
-    loss = jax.tree.map(lambda leaf: np.asarray(leaf, model._W[0].dtype), row.loss)
+    loss = jax.tree.map(lambda leaf: np.asarray(leaf, model.fitted_.W[0].dtype), row.loss)
     other = with_network(model, ReLU(), loss=loss)
     assert_close(other.predict(inputs), whole(other, inputs))
 
 
 def test_only_live_units_and_inputs_are_computed(model, inputs):
     other = with_network(model, ReLU(), ReLU(), zeros=0.0)
-    other._W[0][:, 1] = 0.0  # nobody reads the first input, and the third never varied
-    other._W[2][:, 3:] = 0.0  # two units of the second layer are read
-    other._W[1][0, 2:] = 0.0  # of which one reads a single unit of the first
-    other._W[1][1, 4:] = 0.0
-    live = forward_of(other)
+    other.fitted_.W[0][:, 1] = 0.0  # nobody reads the first input, and the third never varied
+    other.fitted_.W[2][:, 3:] = 0.0  # two units of the second layer are read
+    other.fitted_.W[1][0, 2:] = 0.0  # of which one reads a single unit of the first
+    other.fitted_.W[1][1, 4:] = 0.0
+    live = forward_of(other.fitted_)
     assert [*live.reads] == [1, 3, 4] and [w.shape for w in live.W] == [(3, 4), (2, 4), (2, 3)]
     assert_close(other.predict(inputs), whole(other, inputs))
 
 
 def test_a_network_that_reads_nothing_is_its_bias(model, inputs):
     other = with_network(model, ReLU(), zeros=0.0)
-    other._W[1][:, 1:] = 0.0
-    np.testing.assert_array_equal(other.predict(inputs), np.tile(other._W[1][:, 0], (len(inputs), 1)))
+    other.fitted_.W[1][:, 1:] = 0.0
+    np.testing.assert_array_equal(other.predict(inputs), np.tile(other.fitted_.W[1][:, 0], (len(inputs), 1)))
 
 
 @pytest.mark.parametrize("sparse", [scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.coo_array])
@@ -122,7 +122,7 @@ def test_sparse_inputs(model, inputs, sparse):
 def test_pieces_are_one_prediction_in_bounded_memory(model):
     other = with_network(model, ReLU(), ReLU(), widths=(500, 500), zeros=0.0)
     X = np.random.default_rng(0).normal(size=(20_000, 5))
-    forward_of(other)
+    forward_of(other.fitted_)
     tracemalloc.start()
     ours = other.predict(X)
     peak = tracemalloc.get_traced_memory()[1]
@@ -161,7 +161,7 @@ def answers(model, X, y):
     """Everything that is asked of a model that serves."""
     kinds = ("predict", "predict_proba", "predict_log_proba", "decision_function")
     told = [getattr(model, kind)(X) for kind in kinds if hasattr(model, kind)]
-    return [*told, model.score(X, y), model._losses_of(X, y)]
+    return [*told, model.score(X, y), losses_of(model, X, y)]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
@@ -185,17 +185,17 @@ def test_averages_over_draws_need_no_jax(data, hidden, monkeypatch):
     X, y, _ = data
     model = DeepRegressor(hidden, alpha=0.01, random_state=0).fit(X, y)
     rng = np.random.default_rng(0)
-    W = tuple(w + 0.1 * rng.normal(size=(2, 9, *w.shape)) for w in model._W)
-    draws = Draws(W, "proximal", model._network, model._loss, X, y[:, None], sigma=1.0)
-    standardised = model._scale.standardize(X)
+    W = tuple(w + 0.1 * rng.normal(size=(2, 9, *w.shape)) for w in model.fitted_.W)
+    draws = Draws(W, "proximal", model.fitted_.network, model.fitted_.loss, X, y[:, None], sigma=1.0)
+    standardised = model.fitted_.scale.standardize(X)
     flat = tuple(w.reshape(18, *w.shape[2:]) for w in W)
-    by_jax = jax.jit(jax.vmap(lambda W: model._network.forward(W, standardised)[-1]))(flat)
+    by_jax = jax.jit(jax.vmap(lambda W: model.fitted_.network.forward(W, standardised)[-1]))(flat)
     monkeypatch.setattr(programs.HERE, "lost", True)
     np.testing.assert_allclose(model.predict(X, posterior=draws), np.mean(by_jax, 0)[:, 0], atol=1e-12)
     low, high = model.predict_interval(X, posterior=draws)
     assert (low < high).all()
     if not hidden:  # what is linear in its weights has its mode everywhere
-        around = dataclasses.replace(draws, mode=model._W)
+        around = dataclasses.replace(draws, mode=model.fitted_.W)
         np.testing.assert_array_equal(around.outputs(X), draws.outputs(X))
 
 
@@ -219,8 +219,8 @@ class MyLoss(losses.Squared):
 def test_a_users_own_word_is_compiled(model, inputs, link, loss, monkeypatch):
     other = with_network(model, link, loss=loss, zeros=0.7)
     assert_close(other.predict(inputs), whole(other, inputs))
-    losses = other._losses_of(inputs, other.predict(inputs))
-    assert losses.dtype == model._W[0].dtype and np.isfinite(losses).all()
+    lost = losses_of(other, inputs, other.predict(inputs))
+    assert lost.dtype == model.fitted_.W[0].dtype and np.isfinite(lost).all()
     monkeypatch.setattr(programs.HERE, "lost", True)
     with pytest.raises(RuntimeError, match="'spawn' or 'forkserver'"):
         other.predict(inputs)

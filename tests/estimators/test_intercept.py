@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import deepprox
 from deepprox import DeepClassifier, DeepRegressor, DeepRegressorCV, DeepRegressorIC, path, penalties
+from fits import changed
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) + 1
@@ -38,7 +39,7 @@ def test_a_network_has_biases_in_its_hidden_layers_alone(deep):
     assert not deep.intercepts_[-1].any() and not deep.intercepts_standardized_[-1].any()
     assert deep.intercepts_standardized_[0].any()
     # inputs are centred: the first block makes up for it
-    np.testing.assert_allclose(deep._scale.mean, X.mean(0))
+    np.testing.assert_allclose(deep.fitted_.scale.mean, X.mean(0))
     z = np.tanh(X @ deep.coefs_[0] + deep.intercepts_[0])
     np.testing.assert_allclose(deep.predict(X), (z @ deep.coefs_[1])[:, 0])
 
@@ -78,7 +79,7 @@ def test_gibbs_draws_have_no_bias():
     draws = model.sample_posterior("polya-gamma", n_chains=2, n_draws=300, n_warmup=100, random_state=0)
     w = draws.W[0]
     assert not w[..., 0].any()
-    assert np.abs(w[..., 1:].mean((0, 1)) - model._W[0][:, 1:]).max() < 1
+    assert np.abs(w[..., 1:].mean((0, 1)) - model.fitted_.W[0][:, 1:]).max() < 1
 
 
 def test_a_path_ends_where_scikit_learn_has_it(linear):
@@ -109,8 +110,8 @@ def test_a_stream_is_the_lasso_of_all_its_rows():
 
 def test_a_stream_goes_on_from_a_fit(linear):
     model = DeepRegressor((), **GIVEN).fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
-    np.testing.assert_allclose(model._scale.spread, X.std(0), rtol=1e-10)
-    assert not model._scale.mean.any() and not model.intercepts_[0].any()
+    np.testing.assert_allclose(model.fitted_.scale.spread, X.std(0), rtol=1e-10)
+    assert not model.fitted_.scale.mean.any() and not model.intercepts_[0].any()
 
 
 def test_rows_from_files_are_scaled_and_not_centred():
@@ -123,7 +124,7 @@ def test_it_is_saved_and_files_from_before_have_biases(tmp_path, deep):
     file, old = tmp_path / "new.deepprox", tmp_path / "old.deepprox"
     deep.save(file)
     again = deepprox.load(file)
-    assert again.fit_intercept is False and again._network.blocks[-1].bias is False
+    assert again.fit_intercept is False and again.fitted_.network.blocks[-1].bias is False
     np.testing.assert_array_equal(again.predict(X), deep.predict(X))
 
     DeepRegressor((5,), link="tanh", alpha=0.02, random_state=0, max_iter=50, tol=1).fit(X, Y).save(file)
@@ -138,7 +139,7 @@ def test_it_is_saved_and_files_from_before_have_biases(tmp_path, deep):
                 ).encode()
             before.writestr(name, data)
     was = deepprox.load(old)
-    assert was.fit_intercept and all(block.bias for block in was._network.blocks)
+    assert was.fit_intercept and all(block.bias for block in was.fitted_.network.blocks)
     np.testing.assert_array_equal(was.predict(X), deepprox.load(file).predict(X))
 
 
@@ -149,9 +150,9 @@ def without(tree, names):
 
 
 def test_a_file_with_a_bias_where_there_is_none_is_refused(tmp_path, deep):
-    broken = DeepRegressor((5,), link="tanh", **GIVEN).fit(X, Y)
-    broken._W = (*broken._W[:-1], broken._W[-1] + 1)
-    broken.save(tmp_path / "m")
+    fit = DeepRegressor((5,), link="tanh", **GIVEN).fit(X, Y)
+    fit.summary()  # a copy has no data for its statistics
+    changed(fit, (*fit.fitted_.W[:-1], fit.fitted_.W[-1] + 1)).save(tmp_path / "m")
     with pytest.raises(ValueError, match="a block without a bias has one"):
         deepprox.load(tmp_path / "m")
 

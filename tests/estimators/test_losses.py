@@ -135,11 +135,11 @@ def test_rounding_is_small_and_follows_the_response(flowers):
     y = RESPONSES["quantile"]
     median = regressor("quantile", hidden_layer_sizes=(), alpha=0.0).fit(X, y)
     larger = regressor("quantile", hidden_layer_sizes=(), alpha=0.0).fit(X, 1e4 * y)
-    np.testing.assert_allclose(median._loss.width, 0.01 * y.std())
+    np.testing.assert_allclose(median.fitted_.loss.width, 0.01 * y.std())
     np.testing.assert_allclose(larger.predict(X), 1e4 * median.predict(X), rtol=1e-4, atol=1e4)
     for loss in ("hinge", losses.Hinge()):
         two = (part[50:] for part in flowers)
-        assert classifier(loss, hidden_layer_sizes=()).fit(*two)._loss.width == 0.01
+        assert classifier(loss, hidden_layer_sizes=()).fit(*two).fitted_.loss.width == 0.01
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,6 +1,5 @@
 """onnxruntime predicts what the estimator predicts, from the live part of the network alone."""
 
-import copy
 import sys
 from itertools import pairwise
 
@@ -16,6 +15,7 @@ from deepprox.losses import Gamma, Hinge, Huber, NegativeBinomial, Poisson, Quan
 from deepprox.problem import Network
 from deepprox.pruned import prune
 from deepprox.struct import struct
+from fits import changed
 from rows import GROUP_LINKS, LINKS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -52,12 +52,10 @@ def size(model):
 def with_network(model, *links, sizes=(8, 6), seed=0, zeros=0.4):
     """A network of two hidden layers with these links, and random weights of which some are zero."""
     rng = np.random.default_rng(seed)
-    other = copy.copy(model)
     hidden = [Dense(size, link) for size, link in zip(sizes, links)]
-    other._network = Network((*hidden, Dense(model.n_outputs_)))
-    shapes = other._network.shapes(model.n_features_in_)
-    other._W = tuple(rng.normal(size=s) * (rng.random(s) > zeros) for s in shapes)
-    return other
+    network = Network((*hidden, Dense(model.n_outputs_)))
+    shapes = network.shapes(model.n_features_in_)
+    return changed(model, (rng.normal(size=s) * (rng.random(s) > zeros) for s in shapes), network=network)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -104,7 +102,7 @@ def test_slopes_of_single_units_follow_their_units(regressor, flowers):
     slopes = np.linspace(0.1, 0.9, 8)
     model = with_network(regressor, links.LeakyReLU(slopes), links.ReLU(), zeros=0.7)
     X = flowers[0]
-    assert len(prune(model._network, model._W).places[1]) < 8
+    assert len(prune(model.fitted_.network, model.fitted_.W).places[1]) < 8
     np.testing.assert_allclose(run(model, X)["prediction"], model.predict(X), atol=1e-5, rtol=1e-5)
 
 
@@ -113,8 +111,8 @@ def test_a_group_that_nobody_reads_is_left_out(regressor, flowers, group):
     pools = LpNorm(p=3.0, group=group)
     model = with_network(regressor, pools, pools, zeros=0.0)
     if group:
-        model._W[1][:, 1] = 0.0  # the first of four groups of the first block
-    pruned = prune(model._network, model._W)
+        model.fitted_.W[1][:, 1] = 0.0  # the first of four groups of the first block
+    pruned = prune(model.fitted_.network, model.fitted_.W)
     assert len(pruned.places[1]) == (6 if group else 8)
     np.testing.assert_allclose(run(model, flowers[0])["prediction"], model.predict(flowers[0]), atol=1e-5)
 
@@ -124,18 +122,15 @@ LOSSES = [Huber(), Quantile(0.9), Poisson(), NegativeBinomial(0.5), Gamma(2.0)]
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_every_loss_has_its_mean(regressor, flowers, loss):
-    model = with_network(regressor, links.ReLU(), links.ReLU())
-    model._loss = loss
+    model = changed(with_network(regressor, links.ReLU(), links.ReLU()), loss=loss)
     X = flowers[0]
     np.testing.assert_allclose(run(model, X)["prediction"], model.predict(X), rtol=2e-5, atol=1e-5)
 
 
 def constant(model, fitted, *eta):
     """A model of counts that says ``exp(eta)`` whatever it reads."""
-    other = copy.copy(model)
-    other._loss, other._network = Poisson(), Network((Dense(2),))
-    other._W = (np.column_stack([eta, np.zeros((2, 4))]).astype(fitted),)
-    return other
+    W = np.column_stack([eta, np.zeros((2, 4))]).astype(fitted)
+    return changed(model, [W], loss=Poisson(), network=Network((Dense(2),)))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +157,8 @@ def test_one_column_and_two_classes(flowers):
     out = run(two, X)
     assert out["label"].dtype == bool and (out["label"] == two.predict(X)).all()
     np.testing.assert_allclose(out["probabilities"], two.predict_proba(X), atol=1e-5)
-    two._loss, two.classes_ = Hinge(0.01), np.array([0, 7])
+    two = changed(two, loss=Hinge(0.01))
+    two.classes_ = np.array([0, 7])
     out = run(two, X)
     assert [*out] == ["label", "decision"] and (out["label"] == two.predict(X)).all()
     np.testing.assert_allclose(out["decision"][:, 0], two.decision_function(X), atol=1e-5)
@@ -179,8 +175,7 @@ def test_inputs_far_from_zero_keep_their_digits(flowers):
 
 def test_a_network_that_ignores_its_inputs(classifier, flowers):
     X, _ = flowers
-    model = copy.copy(classifier)
-    model._W = tuple(w * (np.arange(w.shape[1]) == 0) for w in classifier._W)
+    model = changed(classifier, (w * (np.arange(w.shape[1]) == 0) for w in classifier.fitted_.W))
     out = run(model, X)
     np.testing.assert_allclose(out["probabilities"], model.predict_proba(X), atol=1e-6)
     assert out["label"].shape == (150,)

@@ -35,7 +35,7 @@ def test_auto_is_gibbs_for_a_logistic_model(draws):
 def test_probabilities_are_averages(classifier, draws):
     p = classifier.predict_proba(X, posterior=draws)
     W = draws.W[0].reshape(-1, 4)
-    eta = np.column_stack([np.ones(80), classifier._scale.standardize(X)]) @ W.T
+    eta = np.column_stack([np.ones(80), classifier.fitted_.scale.standardize(X)]) @ W.T
     np.testing.assert_allclose(p[:, 1], (1 / (1 + np.exp(-eta))).mean(1), rtol=1e-10)
     np.testing.assert_array_equal(classifier.predict(X, posterior=draws), classifier.classes_[p.argmax(1)])
 

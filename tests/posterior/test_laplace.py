@@ -32,7 +32,7 @@ def ridge():
 
 
 def test_bayesian_ridge_is_exact(ridge):
-    found = laplace(ridge._problem(), ridge._W, ridge._n, sigma=SIGMA)
+    found = laplace(ridge.fitted_.problem(), ridge.fitted_.W, ridge.fitted_.n, sigma=SIGMA)
     F = np.column_stack([np.ones(60), X])
     prior = SIGMA**2 / (60 * ALPHA) * np.eye(4)
     evidence = scipy.stats.multivariate_normal(np.zeros(60), F @ prior @ F.T + SIGMA**2 * np.eye(60)).logpdf(
@@ -45,15 +45,17 @@ def test_bayesian_ridge_is_exact(ridge):
 
 
 def test_draws_have_the_covariance(ridge):
-    found = laplace(ridge._problem(), ridge._W, ridge._n, sigma=SIGMA)
+    found = laplace(ridge.fitted_.problem(), ridge.fitted_.W, ridge.fitted_.n, sigma=SIGMA)
     w = found.draw(4, 5000, seed=0)["w"].reshape(-1, 4)
     truth = np.linalg.inv(found.root @ found.root.T)
     np.testing.assert_allclose(np.cov(w.T), truth, atol=5 * np.diag(truth).max() / np.sqrt(len(w)))
 
 
 def test_diagonal_and_last_block(ridge):
-    diagonal = laplace(ridge._problem(), ridge._W, ridge._n, sigma=SIGMA, curvature="diagonal")
-    full = laplace(ridge._problem(), ridge._W, ridge._n, sigma=SIGMA)
+    diagonal = laplace(
+        ridge.fitted_.problem(), ridge.fitted_.W, ridge.fitted_.n, sigma=SIGMA, curvature="diagonal"
+    )
+    full = laplace(ridge.fitted_.problem(), ridge.fitted_.W, ridge.fitted_.n, sigma=SIGMA)
     np.testing.assert_allclose(diagonal.root**2, np.diag(full.root @ full.root.T), rtol=1e-8)
     assert diagonal.log_evidence is None and "diagonal" in diagonal.message
 
@@ -83,7 +85,7 @@ def test_logistic_evidence_against_quadrature():
     model = DeepClassifier(
         (), loss="logistic", penalty="l2", alpha=0.05, penalize_bias=True, standardize=False
     )
-    found = laplace(model.fit(x, y)._problem(), model._W, model._n)
+    found = laplace(model.fit(x, y).fitted_.problem(), model.fitted_.W, model.fitted_.n)
     rate = 60 * 0.05
 
     def density(b, w):
@@ -106,7 +108,7 @@ def test_a_network_on_its_live_weights():
     y = np.tanh(2 * X[:, 0]) + 0.2 * RNG.normal(size=60)
     model = DeepRegressor((4,), link="tanh", alpha=0.01, random_state=0).fit(X, y)
     draws = model.sample_posterior("laplace", n_draws=500, random_state=0)
-    dead = model._W[0] == 0
+    dead = model.fitted_.W[0] == 0
     live = model.live_[1]
     dead[live, 0] = False  # a free bias of a live unit varies, whatever its value
     assert (draws.W[0][:, :, dead] == 0).all() and np.isfinite(draws.log_evidence)
@@ -121,10 +123,10 @@ def test_a_low_rank_curvature_comes_near_the_full_one():
     model = DeepRegressor((6,), link="tanh", penalty="l2", alpha=0.01, splits="none", random_state=0).fit(
         X, y
     )
-    problem = model._problem()
+    problem = model.fitted_.problem()
     covariances = {}
     for curvature in ("full", "low_rank", "diagonal"):
-        found = laplace(problem, model._W, model._n, sigma=0.2, curvature=curvature)
+        found = laplace(problem, model.fitted_.W, model.fitted_.n, sigma=0.2, curvature=curvature)
         w = found.draw(1, 20000, seed=0)["w"][0]
         covariances[curvature] = np.cov(w.T)
     full = covariances.pop("full")

@@ -3,6 +3,7 @@
 import copy
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,11 +13,13 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, r2_score
 
 from deepprox import DeepClassifier, DeepRegressor
+from deepprox.joining.live import Live
 from deepprox.losses import Hinge
 from deepprox.plotting.convergence import MEASURES, PHASES
 from deepprox.report import figures
 from deepprox.report.html import write_report
 from deepprox.report.page import STYLE
+from fits import changed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -139,19 +142,17 @@ def test_a_regression_of_two_columns(tmp_path, flowers):
 
 
 def test_a_loss_without_probabilities_has_no_calibration(model, flowers, tmp_path):
-    other = copy.copy(model)
-    other._loss, other._known = Hinge(0.01), {}
-    page = write(other, *flowers, tmp_path)
+    page = write(changed(model, loss=Hinge(0.01), statistics={}), *flowers, tmp_path)
     assert "Confusion" in page.text and "Calibration" not in page.text
     assert "Not computed" in page.words
 
 
 def test_an_empty_network_says_so(model, flowers, tmp_path):
-    other = copy.copy(model)
-    other._W = tuple(w * (np.arange(w.shape[1]) == 0) for w in model._W)
-    other.selected_features_ = np.zeros(4, bool)
-    other.feature_importances_ = np.zeros(4)
-    assert "No input is left" in write(other, *flowers, tmp_path).words
+    solution = model.solution_
+    none = Live((np.zeros(4, bool), *solution.live.reads[1:]))
+    W = tuple(w * (np.arange(w.shape[1]) == 0) for w in solution.W)
+    empty = changed(model, solution=replace(solution, W=W, live=none))
+    assert "No input is left" in write(empty, *flowers, tmp_path).words
 
 
 def test_new_observations_may_lack_a_class(model, flowers, tmp_path):

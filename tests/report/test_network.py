@@ -13,6 +13,7 @@ from deepprox.links import MaxAbs
 from deepprox.problem import Network
 from deepprox.report.network import MOST_LINES, MOST_UNITS, NetworkDrawing, _untangled
 from deepprox.struct import replace
+from fits import changed
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -27,13 +28,12 @@ def model():
 
 def with_weights(model, *W, links=None):
     """A network of given weights, drawn as the model is."""
-    other = copy.copy(model)
-    blocks = model._network.blocks[:1] * (len(W) - 1) + model._network.blocks[-1:]
+    blocks = model.fitted_.network.blocks[:1] * (len(W) - 1) + model.fitted_.network.blocks[-1:]
     blocks = [replace(block, size=len(w)) for block, w in zip(blocks, W)]
     if links is not None:
         blocks = [replace(block, link=link) for block, link in zip(blocks, links)] + blocks[len(links) :]
-    other._network, other._W = Network(tuple(blocks)), W
-    other.n_features_in_, other.n_outputs_ = W[0].shape[1] - 1, len(W[-1])
+    other = changed(model, W, network=Network(tuple(blocks)))
+    other.n_features_in_ = W[0].shape[1] - 1
     other.classes_ = np.arange(len(W[-1]))
     vars(other).pop("feature_names_in_")
     return other
@@ -46,7 +46,7 @@ def lines(drawing):
 
 def test_every_surviving_weight_is_a_line_of_its_sign(model):
     drawn = lines(model.draw_network())
-    survivors = [w[:, 1:][w[:, 1:] != 0] for w in model._W]
+    survivors = [w[:, 1:][w[:, 1:] != 0] for w in model.fitted_.W]
     assert len(drawn) == sum(map(len, survivors))
     assert sum(path.get("class") == "plus" for path in drawn) == sum((w > 0).sum() for w in survivors)
     told = [float(path.find(f"{SVG}title").text.rsplit(": ", 1)[1]) for path in drawn]
@@ -102,10 +102,8 @@ def test_a_pool_is_one_dot_with_its_largest_weight(model):
 
 
 def test_a_network_without_inputs_is_drawn_too(model):
-    W = tuple(w * (np.arange(w.shape[1]) == 0) for w in model._W)
-    other = copy.copy(model)
-    other._W = W
-    drawing = NetworkDrawing.from_estimator(other)
+    W = tuple(w * (np.arange(w.shape[1]) == 0) for w in model.fitted_.W)
+    drawing = NetworkDrawing.from_estimator(changed(model, W))
     assert not lines(drawing) and drawing.columns[0].heading == "0 of 4 inputs"
 
 

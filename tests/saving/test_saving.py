@@ -28,6 +28,7 @@ from deepprox.problem import Network
 from deepprox.selection import DeepRegressorCV, DeepRegressorIC
 from deepprox.struct import replace, struct
 from deepprox.tables import Columns
+from fits import changed
 from rows import GROUP_LINKS, LINKS, LOSSES, PENALTIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -56,9 +57,8 @@ def wordy(classifier):
         random_state=np.int64(3),
     )
     fitted = jax.tree.map(lambda leaf: np.asarray(leaf, float), penalties)
-    blocks = [replace(block, penalty=one) for block, one in zip(model._network.blocks, fitted)]
-    model._network = Network(tuple(blocks))
-    return model
+    blocks = [replace(block, penalty=one) for block, one in zip(model.fitted_.network.blocks, fitted)]
+    return changed(model, network=Network(tuple(blocks)))
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_classifier_comes_back_to_the_last_bit(classifier, flowers, tmp_path):
         np.testing.assert_array_equal(here, there, strict=True)
     assert str(loaded.summary()) == str(classifier.summary())
     pd.testing.assert_frame_equal(loaded.history_, classifier.history_, check_exact=True)
-    assert loaded.solution_ == classifier.solution_
+    assert dict(loaded.solution_) == dict(classifier.solution_)
     assert dict(loaded.criteria()) == dict(classifier.criteria())
     assert vars(loaded).keys() == classifier.__getstate__().keys() - {"_sklearn_version"}
 
@@ -92,7 +92,7 @@ def test_words_arrays_and_types_come_back(wordy, flowers, tmp_path):
     loaded = again(wordy, tmp_path / "m.deepprox")
     np.testing.assert_array_equal(loaded.predict_proba(flowers[0]), wordy.predict_proba(flowers[0]))
     assert loaded.link == wordy.link and loaded.activity == wordy.activity
-    assert loaded.penalty[0] == wordy.penalty[0] == loaded._network.blocks[0].penalty
+    assert loaded.penalty[0] == wordy.penalty[0] == loaded.fitted_.network.blocks[0].penalty
     np.testing.assert_array_equal(loaded.penalty[1].alpha, wordy.penalty[1].alpha, strict=True)
     assert type(loaded.random_state) is np.int64 and loaded.dtype == np.float32
     assert str(loaded.summary()) == str(wordy.summary())
@@ -174,7 +174,9 @@ def test_equal_models_make_equal_files(classifier, tmp_path):
 
 def test_numpy_opens_the_file_too(saved, classifier):
     with np.load(saved, allow_pickle=False) as arrays:
-        assert any(np.array_equal(arrays[name], classifier._W[0]) for name in arrays if name != "model.json")
+        assert any(
+            np.array_equal(arrays[name], classifier.fitted_.W[0]) for name in arrays if name != "model.json"
+        )
 
 
 def test_columns_and_network_load_as_a_pipeline(classifier, flowers, tmp_path):
@@ -214,6 +216,32 @@ def test_a_failed_write_keeps_the_old_file(classifier, saved, monkeypatch):
     assert saved.read_bytes() == before and [*saved.parent.iterdir()] == [saved]
 
 
+@pytest.mark.parametrize(
+    ("name", "objective", "first"),
+    [
+        ("fit", 0.5770947864320652, [[0.9293086096759431, 0.0678109824841906, 0.0028804078398663373]]),
+        ("stream", 0.070424009877951, [[1.4268047588246473, 0.249427491409155]]),
+    ],
+)
+def test_files_of_the_first_format_are_read(flowers, tmp_path, name, objective, first):
+    X = flowers[0][:1] if name == "fit" else flowers[0].to_numpy()[:1, :3]
+    old = deepprox.load(Path(__file__).with_name(f"format_1_{name}.deepprox"))
+    for model in (old, again(old, tmp_path / "m")):
+        found = model.predict_proba(X) if name == "fit" else model.predict(X)
+        np.testing.assert_allclose(found, first, rtol=1e-12)
+        assert model.objective_ == objective and len(model.history_) == model.n_iter_
+        assert str(model.summary()) == str(old.summary())
+    if name == "stream":
+        assert old.partial_fit(X, first).fitted_.n == 151
+
+
+def test_a_strange_file_of_the_first_format_is_refused(tmp_path):
+    whole = Path(__file__).with_name("format_1_fit.deepprox").read_bytes()
+    for name in ("_network", "_scale", "_n", "solution_", "live_", "_history", "classes_"):
+        for change in (without(name), fitted(**{name: "x"})):
+            refused(rewritten(_with(tmp_path / "m", whole), change), "cannot be loaded")
+
+
 # Damaged and hostile files
 
 
@@ -238,12 +266,14 @@ def refused(path, reason):
     assert said.startswith(f"{path} cannot be loaded: ") and said.endswith(".") and "\n" not in said
 
 
-def array_of(document, name):
-    """The entry of the first array of a fitted attribute."""
-    node = document["model"]["fitted"][name]
-    while "array" not in node:
-        node = node[0] if isinstance(node, list) else node.get("tuple") or [*node["fields"].values()]
-    return f"arrays/{node['array']}.npy"
+def record(document):
+    """The fields of the record of a fit."""
+    return document["model"]["fitted"]["fitted_"]["fields"]
+
+
+def solution(document):
+    """The fields of its solution."""
+    return record(document)["solution"]["fields"]
 
 
 def npy(array):
@@ -256,6 +286,10 @@ def fitted(**facts):
     return lambda document: document["model"]["fitted"].update(facts)
 
 
+def recorded(**facts):
+    return lambda document: record(document).update(facts)
+
+
 def without(*names):
     return lambda document: [document["model"]["fitted"].pop(name) for name in names]
 
@@ -265,7 +299,7 @@ def parameter(**values):
 
 
 HOSTILE = {
-    "newer": (lambda d: d.update(format=2), r"format 2 .* load it with the version that wrote it"),
+    "newer": (lambda d: d.update(format=3), r"format 3 .* load it with the version that wrote it"),
     "no format": (lambda d: d.pop("format"), "does not say its format"),
     "no model": (lambda d: d.pop("model"), "holds no fitted network"),
     "no notes": (lambda d: d.pop("notes"), "notes are missing"),
@@ -280,12 +314,16 @@ HOSTILE = {
     "strange parameter": (parameter(evil=1), "fields of DeepClassifier"),
     "a method": (fitted(predict="x"), "'predict' is not a fitted attribute"),
     "a class": (fitted(__class__="x"), "'__class__' is not a fitted attribute"),
-    "unknown form": (fitted(_n={"eval": "1"}), "unknown form"),
-    "no such array": (fitted(_n={"array": 999}), "array 999 is missing"),
-    "negative array": (fitted(_n={"array": -1}), "array -1 is missing"),
-    "missing fact": (without("_W"), "holds no fitted network|_W is missing"),
-    "missing scale": (without("_scale"), "_scale is missing"),
-    "text for a number": (fitted(_n="many"), "_n is not of the type int"),
+    "unknown form": (recorded(n={"eval": "1"}), "unknown form"),
+    "no such array": (recorded(n={"array": 999}), "array 999 is missing"),
+    "negative array": (recorded(n={"array": -1}), "array -1 is missing"),
+    "missing fact": (without("fitted_"), "holds no fitted network"),
+    "missing scale": (lambda d: record(d).pop("scale"), "fields of Fitted do not fit"),
+    "strange record": (fitted(fitted_=3), "holds no fitted network"),
+    "text for a number": (recorded(n="many"), "n is not of the type int"),
+    "data": (recorded(data={"tuple": []}), "it holds data"),
+    "no solution": (recorded(solution=1), "the solution is not one"),
+    "a memory": (lambda d: solution(d).update(memory=[1.0]), "solution_.memory is of the wrong type"),
     "more inputs": (fitted(n_features_in_=7), "do not have the shapes"),
     "more classes": (
         fitted(classes_={"objects": ["a", "b"], "shape": [2]}),
@@ -293,8 +331,8 @@ HOSTILE = {
     ),
     "names": (fitted(feature_names_in_={"objects": [1, 2, 3, 4], "shape": [4]}), "more than texts"),
     "objects": (fitted(feature_names_in_={"objects": ["a"], "shape": [4]}), "do not fit the shape"),
-    "no statistics": (without("_known"), "statistics are missing"),
-    "strange statistics": (fitted(_known={"dict": {"df": {"dict": {"x": 1}}}}), "DegreesOfFreedom"),
+    "no statistics": (recorded(statistics=None), "statistics are missing"),
+    "strange statistics": (recorded(statistics={"dict": {"df": {"dict": {"x": 1}}}}), "DegreesOfFreedom"),
     "strange notes": (lambda d: d.update(notes={"target": 7}), "notes are not texts"),
     "no path": (lambda d: d.update(notes={"path": [1]}), "path is not one"),
     "uneven path": (
@@ -304,16 +342,16 @@ HOSTILE = {
         "columns of its path",
     ),
     "text in a record": (
-        lambda d: d["model"]["fitted"]["solution_"]["fields"].update(certificate="small"),
+        lambda d: solution(d).update(certificate="small"),
         "solution_.certificate is of the wrong type",
     ),
     "text in a word": (
-        lambda d: d["model"]["fitted"]["_network"]["fields"]["blocks"]["tuple"][0]["fields"]["penalty"][
-            "fields"
-        ].update(alpha="strong"),
+        lambda d: record(d)["network"]["fields"]["blocks"]["tuple"][0]["fields"]["penalty"]["fields"].update(
+            alpha="strong"
+        ),
         "holds no numbers",
     ),
-    "no history": (fitted(_history=[]), "history is missing"),
+    "no history": (lambda d: solution(d).update(history=[]), "history is missing"),
 }
 
 
@@ -342,7 +380,8 @@ def test_hostile_json_is_refused(saved, text, reason):
 
 def test_arrays_are_checked(saved):
     document = json.loads(zipfile.ZipFile(saved).read("model.json").decode())
-    weights, whole = array_of(document, "_W"), saved.read_bytes()
+    weights = f"arrays/{solution(document)['W']['tuple'][0]['array']}.npy"
+    whole = saved.read_bytes()
 
     def swapped(data, reason):
         saved.write_bytes(whole)
@@ -398,7 +437,7 @@ def test_a_document_is_measured_before_it_is_parsed(saved, text, reason):
 def test_a_wide_model_with_its_path_is_within_the_limits(saved, classifier, tmp_path):
     names = [f"gene {number:05d}" for number in range(10_000)]
     record = {"frame": {"alpha": [1.0] * 50}, "norms": dict.fromkeys(names, [0.125] * 50), "picks": {}}
-    document = {"format": 1, "notes": {"path": record}}
+    document = {"format": saving.FORMAT, "notes": {"path": record}}
     archive = saving.Archive(document, [np.zeros(6 * len(names))])
     saving.write(tmp_path / "wide", archive)
     assert saving.read(tmp_path / "wide", 100_000_000).document == document
@@ -479,7 +518,7 @@ def test_damage_anywhere_is_noticed(saved, classifier):
             assert str(error).startswith(f"{saved} cannot be loaded: ")
             noticed += 1
         else:  # a time stamp or the like: the model is unharmed
-            assert all(np.array_equal(a, b) for a, b in zip(loaded._W, classifier._W))
+            assert all(np.array_equal(a, b) for a, b in zip(loaded.fitted_.W, classifier.fitted_.W))
     assert noticed > 100
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from deepprox import DeepRegressor, path, stability_selection
 from deepprox.estimators import _checkpoint
-from deepprox.estimators._base import DeepBase
+from deepprox.estimators.session import Session
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))  # the shapes of other small networks: they compile once
@@ -20,7 +20,7 @@ class Killed(BaseException):
 @pytest.fixture
 def solved(monkeypatch):
     """How many problems were solved; after ``limit`` of them, death."""
-    solve, record = DeepBase._solve, {"count": 0, "limit": None}
+    solve, record = Session.run, {"count": 0, "limit": None}
 
     def counting(self, *args, **kwargs):
         if record["count"] == record["limit"]:
@@ -28,7 +28,7 @@ def solved(monkeypatch):
         record["count"] += 1
         return solve(self, *args, **kwargs)
 
-    monkeypatch.setattr(DeepBase, "_solve", counting)
+    monkeypatch.setattr(Session, "run", counting)
     monkeypatch.setattr(_checkpoint, "SHARE", np.inf)
     return record
 

@@ -9,6 +9,8 @@ import deepprox
 from deepprox import DeepClassifier, DeepClassifierIC, DeepRegressor, DeepRegressorCV, penalties
 from deepprox.joining import quasi_newton
 from deepprox.selection import walk as walking
+from deepprox.spreading import same
+from deepprox.struct import replace
 
 
 def tables():
@@ -60,7 +62,7 @@ def test_model_of_a_path_is_a_fitted_estimator(net, data):
     model = net[3]
     assert model.alpha == net.alphas[3]
     again = DeepRegressor((4,), link="tanh", alpha=model.alpha, warm_start=True)
-    again._W, again._scale = model._W, model._scale
+    again.fitted_ = model.fitted_
     again.fit(X, y)
     np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-4)
     assert model.objective_ == pytest.approx(again.objective_)
@@ -71,9 +73,9 @@ def test_model_of_a_path_is_a_fitted_estimator(net, data):
 def test_path_compiles_once(data, monkeypatch):
     model = DeepRegressor((4,), link="tanh", random_state=0)
     deepprox.path(model, *data, 5, eps=1e-2)
-    before = quasi_newton.chunk._cache_size()
+    before = quasi_newton.chunk.compiled(same)._cache_size()
     deepprox.path(model, *data, 9, eps=1e-2)
-    assert quasi_newton.chunk._cache_size() == before
+    assert quasi_newton.chunk.compiled(same)._cache_size() == before
 
 
 def test_frame_has_a_row_for_every_strength(net):
@@ -172,7 +174,7 @@ def test_objects_follow_in_proportion_and_stay_beside_names(data):
     assert [float(p.alpha) for p in found[1].penalty] == pytest.approx([0.04, 0.02])
     mixed = DeepRegressor((4,), link="tanh", penalty=("l1", penalties.L2(0.01)), random_state=0)
     found = deepprox.path(mixed, X, y, [0.02, 0.04])
-    blocks = found[1]._network.blocks
+    blocks = found[1].fitted_.network.blocks
     assert (float(blocks[0].penalty.alpha), float(blocks[1].penalty.alpha)) == pytest.approx((0.04, 0.01))
 
 
@@ -252,7 +254,7 @@ def test_only_plain_estimators_have_paths(data, model, walk):
 def test_a_rule_without_numbers_says_so(data, most, said):
     found = deepprox.path(DeepRegressor(()), *data, [0.01, 0.5])
     assert (found.inputs.sum(axis=1) > 3).tolist() == [True, False]
-    found.solutions = [one._replace(loss=np.nan) for one in found.solutions]
+    found.solutions = [replace(one, loss=np.nan) for one in found.solutions]
     with pytest.raises(ValueError, match=said):
         found.select("loss", max_inputs=most)
 

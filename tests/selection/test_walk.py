@@ -1,6 +1,7 @@
 """Where a strength begins: the last solutions, continued."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from deepprox.selection import walk
 from selection.test_paths import tables
 
 
-class Solved(NamedTuple):
+@dataclass(frozen=True)
+class Solved:
     W: tuple
     live: Any
     tangent: Any
@@ -49,7 +51,7 @@ def test_a_polynomial_through_a_point_on_the_tangent_has_the_tangent():
         walk.Stage(a, Solved((np.full((1, 2), curve(np.log(a))),), None, None), None) for a in (0.5, 0.3, 0.2)
     ]
     tangent = (np.full((1, 2), slope(np.log(0.5)) * np.log(walk.DRIFT)),)
-    nearest = before[0]._replace(found=before[0].found._replace(tangent=tangent))
+    nearest = before[0]._replace(found=replace(before[0].found, tangent=tangent))
     (W,) = walk.continued(0.7, [nearest.nudged(), *before], nearest.found.W)
     np.testing.assert_allclose(W, curve(np.log(0.7)), rtol=1e-4)
 

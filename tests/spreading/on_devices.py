@@ -135,7 +135,7 @@ def fits(estimator, y, hidden, where="all", **params):
     for devices in (None, where):
         model = estimator(hidden, random_state=0, devices=devices, **params).fit(X, y)
         found = model.solution_
-        zeros = [np.flatnonzero(w.ravel()).tolist() for w in model._W]
+        zeros = [np.flatnonzero(w.ravel()).tolist() for w in model.fitted_.W]
         out.append([found.objective, found.certificate, found.status, zeros, model.score(X, y)])
     return out
 

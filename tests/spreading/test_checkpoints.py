@@ -47,7 +47,7 @@ def every_time(monkeypatch):
 
 def assert_same(one, other):
     """The same fit, to the last bit, seconds apart."""
-    for a, b in zip(one._W, other._W, strict=True):
+    for a, b in zip(one.fitted_.W, other.fitted_.W, strict=True):
         np.testing.assert_array_equal(a, b)
     assert one.objective_ == other.objective_ and one.solution_.certificate == other.solution_.certificate
     assert one.solution_.message == other.solution_.message
@@ -180,7 +180,7 @@ model = DeepClassifier((30, 20), alpha=1e-3, random_state=0, checkpoint=sys.argv
 if sys.argv[1] == "none":
     model.set_params(checkpoint=None, resume=False)
 model.fit(X, y)
-print(model.solution_.status, model.objective_.hex(), *(w.tobytes().hex()[:64] for w in model._W))
+print(model.solution_.status, model.objective_.hex(), *(w.tobytes().hex()[:64] for w in model.fitted_.W))
 """
 
 

@@ -22,6 +22,7 @@ from deepprox.dask.meeting import Sum
 from deepprox.dask.pages import Pages
 from deepprox.dask.parts import deal, parts_of
 from deepprox.diary import Stages
+from deepprox.estimators.session import Session
 from deepprox.joining.finish import Finish
 from deepprox.joining.quasi_newton import State
 from deepprox.runtime import precision
@@ -214,23 +215,24 @@ PLACES = {
 def test_a_run_goes_on_without_what_is_about_rows(place):
     y = np.abs(X[:, 0]) + np.maximum(X[:, 1], 0.5) + 0.1 * np.random.default_rng(1).normal(size=600)
     model = deepprox.DeepRegressor((4,), alpha=0.01, random_state=0)
-    inputs, response, weight = model._read(X, y, None)
+    session = Session(model)
+    rows = session.read(X, y)
 
     def keep(stages):
         if PLACES[place](stages):
             raise Gone
 
-    with precision(inputs.dtype):
-        posed = model._pose(inputs, response, weight)
-        whole = model._solve(posed)
+    with precision(rows.X.dtype):
+        posed = session.pose(rows)
+        whole = session.run(posed)
         stages = Stages(keep=keep)
         with pytest.raises(Gone):
-            model._solve(posed, stages=stages)
+            session.run(posed, stages=stages)
         n, pages = len(posed.problem.X), Pages.of(stages)
         count = lambda tree: sum(np.shape(leaf)[-2:-1] == (n,) for leaf in jax.tree.leaves(tree))  # noqa: E731
         assert count((stages.done, stages.begun)) == {"split": 4, "join": 0, "newton": 2}[place]
         assert not count(pages)
-        found = model._solve(posed, stages=pages.stages(posed.problem))
+        found = session.run(posed, stages=pages.stages(posed.problem))
     assert found.status == whole.status == "converged" and found.certificate <= model.tol
     assert len(found.history) >= len(stages.diary.rows(0)) > 0
     np.testing.assert_allclose(found.objective, whole.objective, rtol=0.05)

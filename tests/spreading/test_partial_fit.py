@@ -11,8 +11,11 @@ from sklearn.linear_model import Lasso
 import deepprox
 from deepprox import DeepClassifier, DeepClassifierCV, DeepRegressor, moving
 from deepprox.estimators._partial import change_of
+from deepprox.estimators._predict import losses_of
 from deepprox.estimators._standardize import Scale
+from deepprox.estimators.session import Session
 from deepprox.joining.live import canonical
+from fits import changed
 
 RNG = np.random.default_rng(0)
 N, BATCH = 4000, 100
@@ -30,7 +33,7 @@ def stream(model, y, rows=KNOWN, size=BATCH, weight=None, **more):
     for begin in range(rows.start, rows.stop, size):
         some = slice(begin, min(begin + size, rows.stop))
         model.partial_fit(X[some], y[some], sample_weight=None if weight is None else weight[some], **more)
-        lost.append(model._losses_of(X[NEW], y[NEW]).mean())
+        lost.append(losses_of(model, X[NEW], y[NEW]).mean())
     return model, lost
 
 
@@ -45,7 +48,7 @@ def test_one_block_is_the_lasso_of_all_rows(size):
     np.testing.assert_allclose(model.coefs_standardized_[0][:, 0], lasso.coef_, atol=2e-5)
     plain = DeepRegressor((), alpha=0.1).fit(inputs, Y[rows], often)
     np.testing.assert_allclose(model.objective_, plain.objective_, rtol=1e-8)
-    assert model._n == plain._n == np.count_nonzero(often)
+    assert model.fitted_.n == plain.fitted_.n == np.count_nonzero(often)
 
 
 def network():
@@ -60,12 +63,12 @@ def streamed():
 
 def test_a_stream_improves_on_its_first_batch_and_comes_near_the_fit(streamed):
     model, lost, plain = streamed
-    of = lambda model: model._losses_of(X[NEW], Y[NEW]).mean()  # noqa: E731
+    of = lambda model: losses_of(model, X[NEW], Y[NEW]).mean()  # noqa: E731
     first = network().fit(X[:BATCH], Y[:BATCH])
     assert lost[-1] < 0.8 * of(first) and lost[-1] < 0.7 * lost[0]
     assert np.mean(lost[-5:]) < np.mean(lost[5:10])
     assert lost[-1] < 1.2 * of(plain)
-    at = model._losses_of(X[KNOWN], Y[KNOWN]).mean() + model.solution_.penalty
+    at = losses_of(model, X[KNOWN], Y[KNOWN]).mean() + model.solution_.penalty
     assert at < 1.2 * plain.objective_
     np.testing.assert_allclose(model.objective_, at, rtol=0.1)  # what sums say of rows that are gone
 
@@ -88,11 +91,10 @@ def test_a_stream_goes_on_from_a_pickle_and_from_a_file(streamed, tmp_path):
     here = pickle.loads(pickle.dumps(model)).partial_fit(X[NEW][:BATCH], y[NEW][:BATCH])
     for other in others:
         other.partial_fit(X[NEW][:BATCH], y[NEW][:BATCH])
-        for a, b in zip(here._W, other._W, strict=True):
+        for a, b in zip(here.fitted_.W, other.fitted_.W, strict=True):
             np.testing.assert_array_equal(a, b)
-    moments, (value, slope, *rest) = model._stream
-    broken = pickle.loads(pickle.dumps(model))
-    broken._stream = moments, (value, slope[:1], *rest)
+    moments, (value, slope, *rest) = model.fitted_.stream
+    broken = changed(model, stream=(moments, (value, slope[:1], *rest)))
     with pytest.raises(ValueError, match="do not fit its weights"):
         broken.partial_fit(X, y)
 
@@ -102,20 +104,21 @@ def test_a_fit_goes_on_as_a_stream_and_ends_one(streamed):
     before = plain.objective_
     kept = pickle.loads(pickle.dumps(plain))  # without its data
     plain.partial_fit(X[NEW][:BATCH], y[NEW][:BATCH])
-    assert plain._n == 3100 and plain.solution_.status == "streaming"
+    assert plain.fitted_.n == 3100 and plain.solution_.status == "streaming"
     np.testing.assert_allclose(plain.objective_, before, rtol=0.2)
     with pytest.raises(ValueError, match="needs the data of the fit"):
         kept.partial_fit(X[NEW][:BATCH], y[NEW][:BATCH])
     again = plain.fit(X[:BATCH], y[:BATCH])
-    assert "_stream" not in vars(again) and again._n == BATCH
+    assert again.fitted_.stream is None and again.fitted_.n == BATCH
 
 
 @pytest.fixture(scope="module")
 def known():
     """A small network, a problem, and random weights."""
     model = DeepClassifier((3, 4), link="tanh", alpha=0.01, random_state=0)
-    posed = model._pose(*model._read(X[:8], LABELS[:8], None))
-    return posed.problem, model._starts(posed.problem, posed.scale)[0][0]
+    session = Session(model)
+    posed = session.pose(session.read(X[:8], LABELS[:8]))
+    return posed.problem, session.starts(posed.problem, posed.scale)[0][0]
 
 
 def test_curvature_is_that_of_gauss_and_newton(known):
@@ -140,8 +143,9 @@ def test_curvature_is_that_of_gauss_and_newton(known):
 
 def test_sums_of_one_block_and_squares_are_the_loss():
     model = DeepRegressor((), alpha=0.01, random_state=0)
-    posed = model._pose(*model._read(X[:50], Y[:50], None))
-    problem, W = posed.problem, model._starts(posed.problem, posed.scale)[0][0]
+    session = Session(model)
+    posed = session.pose(session.read(X[:50], Y[:50]))
+    problem, W = posed.problem, session.starts(posed.problem, posed.scale)[0][0]
     V = (W[0] + RNG.normal(size=W[0].shape),)
     past = summed(problem, W)
     sums, rows = jax.jit(moving.at)(past, W, V), jax.jit(problem.loss_and_gradient)(V)
@@ -165,8 +169,8 @@ def test_dead_units_are_left_out_of_the_sums(known):
     problem, W = known
     W = tuple(np.array(w) for w in W)
     W[1][:, 2] = 0  # nothing reads the second unit
-    V, _ = canonical(problem.network, W)
-    past = moving.without_dead(jax.tree.map(np.asarray, summed(problem, W)), V)
+    V, live = canonical(problem.network, W)
+    past = moving.without_dead(jax.tree.map(np.asarray, summed(problem, W)), V, live)
     exact = summed(problem, V)
     assert not V[0][1].any() and not past.slope[0][1].any()
     np.testing.assert_allclose(past.value, exact.value, rtol=1e-12)
@@ -226,7 +230,7 @@ def test_a_batch_that_cannot_be_learnt_changes_nothing():
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="The loss of this batch is not finite"):
         model.partial_fit(X[:64] * 1e200, Y[:64])
     np.testing.assert_array_equal(model.coefs_[0], before)
-    assert model._n == 64 and np.isfinite(model.partial_fit(X[:64], Y[:64]).objective_)
+    assert model.fitted_.n == 64 and np.isfinite(model.partial_fit(X[:64], Y[:64]).objective_)
 
 
 def test_who_chooses_a_strength_streams_nothing():
@@ -238,6 +242,6 @@ def test_single_rows_and_names():
     model = DeepRegressor((), alpha=0.01)
     for k in range(3):
         model.partial_fit(table[k : k + 1], Y[k : k + 1])
-    assert model._n == 3 and [*model.feature_names_in_] == [*"abcd"]
+    assert model.fitted_.n == 3 and [*model.feature_names_in_] == [*"abcd"]
     with pytest.raises(ValueError, match="feature names should match"):
         model.partial_fit(table.rename(columns={"a": "z"}), Y[:3])

@@ -11,6 +11,7 @@ from sklearn.linear_model import Lasso
 
 from deepprox import DeepClassifier, DeepRegressor
 from deepprox.estimators._standardize import Moments, scale_of
+from deepprox.estimators.session import Session
 from deepprox.joining import join
 from deepprox.joining.descent import begin, descend
 from deepprox.joining.hessian import hessian
@@ -44,9 +45,10 @@ def small(monkeypatch):
 def posed():
     model = DeepRegressor((4,), link="tanh", alpha=0.01, random_state=0)
     with precision(np.float64):
-        posed = model._pose(*model._read(X[:300], Y[:300], None))  # as many as a sample: it compiles once
+        session = Session(model)
+        posed = session.pose(session.read(X[:300], Y[:300]))  # as many as a sample: it compiles once
         problem = posed.problem
-        W = model._starts(problem, posed.scale)[0][0]
+        W = session.starts(problem, posed.scale)[0][0]
     n = len(problem.X) // 4
 
     def chunks():
@@ -98,7 +100,8 @@ def test_kinks_bend_what_many_rows_say():
     y = np.maximum(inputs[:, 0], 0) + 2 * np.exp(-(inputs[:, 0] ** 2))  # what misses is largest at the kink
     model = DeepRegressor((1,), link="relu", alpha=0.01, standardize=False)
     with precision(np.float64):
-        whole = model._pose(*model._read(inputs, y, None)).problem
+        session = Session(model)
+        whole = session.pose(session.read(inputs, y)).problem
         rows = tuple(np.asarray(a) for a in (whole.X, whole.y, whole.weight))
         streamed = replace(whole, allsum=Passes(lambda: iter([rows]), len(inputs)))
         W, live = (np.array([[0.0, 1.0, 0.0]]), np.array([[0.0, 1.0]])), np.arange(5)
@@ -161,11 +164,12 @@ def test_a_network_is_certified_over_all_rows():
     assert model.solution_.status == "converged" and model.solution_.certificate <= 1e-6
     plain = DeepRegressor((4,), link="tanh", alpha=0.01)
     with precision(np.float64):
-        problem = plain._pose(*plain._read(X, Y, WEIGHT)).problem
-        at = look(problem, model._W, no_slopes(problem), 1.0)
+        session = Session(plain)
+        problem = session.pose(session.read(X, Y, WEIGHT)).problem
+        at = look(problem, model.fitted_.W, no_slopes(problem), 1.0)
     np.testing.assert_allclose(model.objective_, at.objective, rtol=1e-10)
     assert at.certificate <= 2e-6  # of another step length
-    assert model._n == N and model.n_features_in_ == 3
+    assert model.fitted_.n == N and model.n_features_in_ == 3
     with pytest.raises(ValueError, match="needs the data of the fit"):
         model.criteria()
 
@@ -329,7 +333,7 @@ def test_a_streamed_fit_goes_on_to_the_same_bits(monkeypatch, whole_fits, tmp_pa
     assert killed(after, fit_stream, streaming(tmp_path), X, Y)
     monkeypatch.setattr(fitting, "SAMPLE", 310)  # what fits now is not what fitted then
     model = fit_stream(streaming(tmp_path, resume=True), X, Y)
-    for a, b in zip(model._W, uninterrupted._W, strict=True):
+    for a, b in zip(model.fitted_.W, uninterrupted.fitted_.W, strict=True):
         np.testing.assert_array_equal(a, b)
     assert model.objective_ == uninterrupted.objective_
     columns = [name for name in model.history_ if name != "seconds"]
@@ -368,7 +372,7 @@ model = DeepRegressor((10,), alpha=0.01, random_state=0)
 fit_stream(model, sys.argv[1], sys.argv[2], max_memory="1GB")
 # not ru_maxrss, which begins with the memory of the process that started this one
 peak = int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
-print(json.dumps([peak, model.solution_.status, model._n]))
+print(json.dumps([peak, model.solution_.status, model.fitted_.n]))
 """
 
 

@@ -154,7 +154,7 @@ def test_the_join_phase_certifies(moons, whole):
     phases = whole.history_["phase"].drop_duplicates().tolist()
     assert phases[:2] == ["batch", "join"] and whole.solution_.status == "converged"
     assert {"batch", "join"} == {*whole.solution_.seconds}
-    assert whole._W[0].dtype == np.float64
+    assert whole.fitted_.W[0].dtype == np.float64
 
 
 def test_several_starts(moons, whole):
@@ -170,7 +170,7 @@ def test_interrupted_it_goes_on_to_the_same_bits(moons, whole, tmp_path, monkeyp
     monkeypatch.setattr(_checkpoint, "SHARE", np.inf)
     assert killed(after, network(checkpoint=tmp_path).fit, *moons)
     again = network(checkpoint=tmp_path, resume=True).fit(*moons)
-    for one, other in zip(whole._W, again._W, strict=True):
+    for one, other in zip(whole.fitted_.W, again.fitted_.W, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

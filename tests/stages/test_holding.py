@@ -42,7 +42,7 @@ def least_residual(model, X, Y, kind, penalty):
     A linear program: derivatives in the first block are linear in the slopes, those in the last have none.
     """
     X = (X - X.mean(0)) / X.std(0)
-    (V, W), n = model._W, len(X)
+    (V, W), n = model.fitted_.W, len(X)
     z = X @ V[:, 1:].T + V[:, 0]
     eta = np.maximum(z, 0) @ W[:, 1:].T + W[:, 0]
     delta = (eta - Y if kind == "squared" else softmax(eta, axis=1) - Y) / n

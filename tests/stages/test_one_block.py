@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from deepprox import DeepRegressor, losses, penalties
+from deepprox.estimators.session import Session
 from deepprox.joining import one_block
 from deepprox.joining.certificate import flatten
 from deepprox.joining.join import join
@@ -90,7 +91,8 @@ def test_a_loss_that_is_not_convex_starts_from_different_weights():
     X, y = np.random.default_rng(0).normal(size=(2, 30, 1))
     convex = DeepRegressor((), alpha=0.01, n_init=3, random_state=0)
     other = clone(convex).set_params(loss=Cauchy(), max_iter=1)
-    posed = [model._pose(*model._read(X, y[:, 0], None)) for model in (convex, other)]
-    starts = [model._starts(p.problem, p.scale)[0] for model, p in zip((convex, other), posed)]
+    sessions = Session(convex), Session(other)
+    posed = [session.pose(session.read(X, y[:, 0])) for session in sessions]
+    starts = [session.starts(p.problem, p.scale)[0] for session, p in zip(sessions, posed)]
     distinct = [len({(W[0] + 0.0).tobytes() for W in some}) for some in starts]
     assert distinct == [1, 3]

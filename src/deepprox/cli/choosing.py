@@ -11,7 +11,7 @@ from deepprox.cli.predicting import need_kind, write_table
 from deepprox.cli.training import Prepared, estimator, largest_unit, prepare
 from deepprox.cli.voice import OK, Voice
 from deepprox.estimators import DeepClassifier
-from deepprox.estimators._resolve import peek_loss
+from deepprox.estimators._response import loss_of
 from deepprox.files import need_writable, replacing
 from deepprox.report.paths import picks_table, record_of_path
 from deepprox.report.table import Table
@@ -34,7 +34,7 @@ class Walked(NamedTuple):
 def walk(prepared: Prepared, options: dict[str, Any], voice: Voice) -> Walked:
     """The path that the options ask for; a loss that is no likelihood needs folds to choose by."""
     start = estimator(prepared, options, 1.0, voice.progress)
-    loss = peek_loss(start.loss, start._losses)
+    loss = loss_of(start)
     rule = options["criterion"] = options["criterion"] or ("1se" if loss and not loss.likelihood else "bic")
     unit = 1.0 if isinstance(start.penalty, str) else largest_unit(prepared.columns.groups_)
     with quietly():

@@ -59,7 +59,7 @@ def keep(
 
 def record_of(model: Any) -> dict[str, Any]:
     """A fitted network in numbers."""
-    found, n_weights = model.solution_, model._network.n_weights(model._W)
+    found, fitted = model.solution_, model.fitted_
     names = [str(name) for name, lives in zip(model.feature_names_in_, model.selected_features_) if lives]
     record = {
         "class": type(model).__name__,
@@ -67,12 +67,12 @@ def record_of(model: Any) -> dict[str, Any]:
         "loss": found.loss,
         "certificate": found.certificate,
         "status": found.status,
-        "converged": found.status in ("converged", "settled"),
+        "converged": found.done,
         "n_iter": found.n_iter,
         "n_nonzero": model.n_nonzero_,
-        "n_weights": n_weights,
+        "n_weights": fitted.n_weights,
         "selected": names,
     }
-    if model._loss.likelihood and "df" in model._known:
+    if fitted.loss.likelihood and "df" in fitted.statistics:
         record["criteria"] = dict(model.criteria())
     return record

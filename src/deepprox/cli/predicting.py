@@ -75,7 +75,7 @@ def usable(saved: Saved, table: Any, missing: str, voice: Voice, otherwise: str)
 
 
 def _probabilities(network: Any, X: Any) -> dict[str, np.ndarray]:
-    if "classes_" not in vars(network) or not network._loss.likelihood:
+    if "classes_" not in vars(network) or not network.fitted_.loss.likelihood:
         raise ValueError("This model has no probabilities: leave out --probabilities.")
     return {f"p({label})": column for label, column in zip(network.classes_, network.predict_proba(X).T)}
 

@@ -20,8 +20,8 @@ from deepprox.dask.driver import fit
 from deepprox.dask.parts import parts_of
 from deepprox.estimators._base import DeepBase
 from deepprox.estimators._plain import become
-from deepprox.estimators._watch import _Silence, watching
-from deepprox.estimators.classifier import _gives_probabilities
+from deepprox.estimators._response import gives_probabilities
+from deepprox.estimators._watch import Silence, watching
 
 
 class Together(DeepBase):
@@ -56,7 +56,7 @@ class Together(DeepBase):
             raise ValueError("A fit by a cluster knows no row by its number: give rho one number per block.")
         parts, client = parts_of(X, y, sample_weight), _client(client)
         topic = f"deepprox-{uuid4().hex}" if self.verbose else None
-        with watching(self, _Silence(), self.verbose, self.max_iter) as watch:
+        with watching(self, Silence(), self.verbose, self.max_iter) as watch:
             if topic:
                 client.subscribe_topic(topic, lambda event: watch(event[1]))
             try:
@@ -66,7 +66,7 @@ class Together(DeepBase):
                     client.unsubscribe_topic(topic)
         become(self, done.model)
         self.lost_workers_ = done.lost
-        if self.solution_.status not in ("converged", "settled"):
+        if not self.solution_.done:
             message = f"{type(self).__name__} {self.solution_.message}."
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
@@ -189,7 +189,7 @@ class DeepClassifier(Together, plain.DeepClassifier):
 
     _plain = plain.DeepClassifier
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_proba(self, X, posterior=None):
         """Probabilities of the classes, of a loss that is a likelihood.
 
@@ -207,7 +207,7 @@ class DeepClassifier(Together, plain.DeepClassifier):
         """
         return self._predict("predict_proba", X, self.classes_, {"posterior": posterior})
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_log_proba(self, X):
         """Logarithms of :meth:`predict_proba`.
 

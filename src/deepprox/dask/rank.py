@@ -13,6 +13,7 @@ from deepprox.dask.pages import Pages
 from deepprox.dask.parts import Part, load
 from deepprox.diary import Stages
 from deepprox.estimators._checkpoint import Checkpoints, checkpointing, fingerprint
+from deepprox.estimators.session import Session
 from deepprox.problem import Problem
 from deepprox.runtime import precision
 from deepprox.spreading import Reducer
@@ -48,12 +49,13 @@ def run(job: Job, parts: list[Part]) -> Outcome:
     try:
         with _reducer(seat, job.world) as spread:
             model = job.model.set_params(devices=spread)
-            X, Y, weight = model._read(*load(parts))
-            with precision(X.dtype):
-                posed = model._pose(X, Y, weight)
+            session = Session(model)
+            rows = session.read(*load(parts))
+            with precision(rows.X.dtype):
+                posed = session.pose(rows)
                 with _stages(model, posed.problem, job.pages) as stages:
-                    found = model._solve(posed, _teller(seat, job), stages=stages)
-                model._keep(found, posed)
+                    found = session.run(posed, _teller(seat, job), stages=stages)
+                session.keep(found, posed)
         return Outcome(model.set_params(devices=None), None, seat.bytes)
     except BaseException as error:
         if isinstance(seat.left, Lost):

@@ -29,7 +29,8 @@ from deepprox.joining.live import Live
 from deepprox.joining.pruning import Less
 from deepprox.joining.quasi_newton import Info, Memory, State
 from deepprox.problem import Problem
-from deepprox.solve import After, Solution
+from deepprox.solution import Solution
+from deepprox.solve import After
 from deepprox.splitting import state as splitting
 from deepprox.spreading import Spread
 

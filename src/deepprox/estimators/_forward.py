@@ -69,17 +69,14 @@ class Forward(NamedTuple):
         return np.asarray(_compiled(self.network, self.loss, self.W, rows, as_mean))[: len(X)]
 
 
-_OF_MODELS: WeakKeyDictionary[Any, tuple[tuple, Forward]] = WeakKeyDictionary()
+_MADE: WeakKeyDictionary[Any, Forward] = WeakKeyDictionary()
 
 
-def forward_of(model: Any) -> Forward:
-    """That of a fitted estimator, made once; a stored model does not carry it."""
-    facts = model._network, model._W, model._loss, model._scale
-    known, forward = _OF_MODELS.get(model, ((), None))
-    if forward is None or any(fact is not one for fact, one in zip(facts, known)):
-        forward = Forward.of(*facts)
-        _OF_MODELS[model] = facts, forward
-    return forward
+def forward_of(fitted: Any) -> Forward:
+    """That of a fitted network, made once; a stored model does not carry it."""
+    if fitted not in _MADE:
+        _MADE[fitted] = Forward.of(fitted.network, fitted.W, fitted.loss, fitted.scale)
+    return _MADE[fitted]
 
 
 def outputs(network: Network, loss: Loss, W: Weights, X: Any, as_mean: bool) -> Any:

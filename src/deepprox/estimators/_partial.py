@@ -7,13 +7,16 @@ import jax
 import numpy as np
 
 from deepprox import moving
+from deepprox.estimators import _resolve
 from deepprox.estimators._standardize import Moments, Scale
+from deepprox.estimators.session import Posed, Session
 from deepprox.joining.live import Live
 from deepprox.memory import need, of_sums
 from deepprox.moving import Past
 from deepprox.problem import Network, Problem, Weights
-from deepprox.runtime import bucket
-from deepprox.solve import Solution, allowed
+from deepprox.runtime import bucket, precision
+from deepprox.solution import Solution
+from deepprox.solve import allowed
 
 UNUSED = {"devices": None, "checkpoint": None, "warm_start": False}  # what a stream has no use for
 
@@ -25,20 +28,39 @@ def check_settings(model: Any) -> None:
             raise ValueError(f"partial_fit needs {name}={wanted}, got {getattr(model, name)!r}.")
 
 
+def learn(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    """A batch of a stream; the first one makes the network, and the others must be like it."""
+    check_settings(model)
+    session, last = Session(model), vars(model).get("fitted_")
+    rows, settings = session.read_more(X, y, sample_weight, last is None), session.settings
+    width, (n_out, dtype) = rows.X.shape[1], (rows.y.shape[1], rows.X.dtype)
+    with precision(dtype):
+        network = _resolve.resolve_network(settings, width, n_out, dtype)
+        losses, join = session.response.losses, settings["join"]
+        loss = _resolve.resolve_loss(settings["loss"], losses, join, rows.y, rows.weight, dtype)
+        loss = loss if last is None else last.loss  # a width that the first response set stays
+        moments, past = (Moments.none(width), None) if last is None else stream_of(model, network)
+        there = rows.weight > 0
+        problem = Problem(network, loss, rows.X[there], rows.y[there], rows.weight[there])
+        found, problem, scale, stream = taken(session, problem, moments, past)
+        session.keep(found, Posed(problem, scale, None, stream[0][0], rows.one_column), stream)
+
+
 def stream_of(model: Any, network: Network) -> tuple[Moments, Past]:
     """What a model knows of its stream; one that was fitted to data that it still has begins with these."""
-    if network.shapes(model.n_features_in_) != [w.shape for w in model._W]:
+    last = model.fitted_
+    if network.shapes(model.n_features_in_) != [w.shape for w in last.W]:
         raise ValueError("The network has another shape than before: begin the stream with a new estimator.")
-    if "_stream" not in vars(model):
-        scale, problem = model._scale, model._problem()
-        past = jax.tree.map(np.asarray, jax.jit(moving.summed)(problem, model._W))
+    if last.stream is None:
+        scale, problem = last.scale, last.problem()
+        past = jax.tree.map(np.asarray, jax.jit(moving.summed)(problem, last.W))
         if network.blocks[0].bias:
-            return Moments.of(model._n, scale), past
+            return Moments.of(last.n, scale), past
         # on a scale without a centre inputs have means, and one that never varies may be left as it is
         mean = problem.weight @ problem.X
-        return Moments.of(model._n, scale, mean, problem.weight @ (problem.X - mean) ** 2), past
-    moments, past = (cls(*part) for cls, part in zip((Moments, Past), model._stream, strict=True))
-    if jax.tree.map(np.shape, past) != jax.tree.map(np.shape, moving.nothing(model._W)):
+        return Moments.of(last.n, scale, mean, problem.weight @ (problem.X - mean) ** 2), past
+    moments, past = (cls(*part) for cls, part in zip((Moments, Past), last.stream, strict=True))
+    if jax.tree.map(np.shape, past) != jax.tree.map(np.shape, moving.nothing(last.W)):
         raise ValueError("The sums of this stream do not fit its weights: begin with a new estimator.")
     return moments, past
 
@@ -52,34 +74,35 @@ def batch(problem: Problem, scale: Scale) -> Problem:
     return Problem(problem.network, problem.loss, inputs, problem.y[rows], weight.astype(dtype))
 
 
-def learn(
-    model: Any, problem: Problem, moments: Moments, past: Past | None
+def taken(
+    session: Session, problem: Problem, moments: Moments, past: Past | None
 ) -> tuple[Solution, Problem, Scale, tuple]:
     """What a batch makes of the stream: a solution, its problem, the scale, and what is kept of the rows."""
     began = time.perf_counter()
     before, moments = moments.weight, moments.added(problem.X, problem.weight)
     dtype, total = problem.X.dtype, float(problem.weight.sum())
-    scale = moments.scale(model.standardize, dtype, problem.network.blocks[0].bias)
+    last, tol = vars(session.model).get("fitted_"), session.settings["tol"]
+    scale = moments.scale(session.settings["standardize"], dtype, problem.network.blocks[0].bias)
     problem = batch(problem, scale)
-    if past is None:
+    if past is None or last is None:
         need(of_sums(problem.network.shapes(problem.X.shape[1]), dtype.itemsize))
-        start = model._random(problem, scale)[0]
+        start = session.random(problem, scale)[0]
         past = moving.nothing(start)
     else:
-        start = scale.from_inputs(model._scale.to_inputs(model._W[0])), *model._W[1:]
-        past = moving.rescaled(past, change_of(model._scale, scale))
+        start = scale.from_inputs(last.scale.to_inputs(last.W[0])), *last.W[1:]
+        past = moving.rescaled(past, change_of(last.scale, scale))
     # another scale may have moved the weights out of where the penalty is finite
     inside = tuple(allowed(block, w) for block, w in zip(problem.network.blocks, start, strict=True))
     past = moving.moved(past, start, inside)
     start, past = jax.tree.map(lambda leaf: np.asarray(leaf, dtype), (inside, past))
     share = np.asarray(moving.share_of(total, before, len(start)), dtype)
-    W, live, past = moving.learn(problem, start, past, share, np.asarray(model.tol, dtype))
+    W, live, past = moving.learn(problem, start, past, share, np.asarray(tol, dtype))
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((W, past))):
         raise ValueError(
             "The loss of this batch is not finite: look for outliers in it, or leave it out. The model is as "
             "it was before."
         )
-    history = model._history if "_stream" in vars(model) else []
+    history = [] if last is None or last.stream is None else last.solution.history
     found = solution(problem, W, live, float(past.value), moments.n, history, time.perf_counter() - began)
     return found, problem, scale, (tuple(moments), tuple(past))
 
@@ -118,7 +141,7 @@ def solution(
         n_iter=count,
         n_held=0,
         strict=None,
-        starts=np.array([objective]),
+        starts=(objective,),
         history=[*before, row | {"n_nonzero": n_nonzero, "rows": n}],
         seconds={"stream": seconds},
     )

@@ -5,7 +5,7 @@ from typing import Any
 from sklearn.base import clone
 
 from deepprox.checks import shown_text
-from deepprox.estimators._base import OF_SOME_FITS, DeepBase, fits_alone
+from deepprox.estimators._base import DeepBase, fits_alone
 from deepprox.saving.tree import PASSING
 
 
@@ -34,7 +34,7 @@ def copied(estimator: Any) -> Any:
 def become(model: Any, fitted: Any) -> None:
     """Take over all that another estimator learnt, and forget what an earlier fit learnt."""
     for name in [*vars(model)]:
-        if name.endswith("_") or name in OF_SOME_FITS:
+        if name.endswith("_"):
             del vars(model)[name]
     given, facts = fitted.get_params(deep=False), vars(fitted)
     vars(model).update({k: v for k, v in facts.items() if k not in given and not k.startswith(PASSING)})

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._given import read_new
 from deepprox.estimators._observations import dense
 from deepprox.estimators._seeds import seed_of
@@ -18,10 +19,7 @@ if TYPE_CHECKING:  # a fit that is not sampled need not wait for samplers
 class PosteriorMixin:
     """``p(W | data)`` proportional to ``exp(-n objective(W))``, sampled."""
 
-    _W: Any
-    _n: int
-    _loss: Any
-    _scale: Any
+    fitted_: Fitted
 
     def sample_posterior(
         self,
@@ -77,21 +75,21 @@ class PosteriorMixin:
         from deepprox.posterior import sample_posterior
 
         check_is_fitted(self)
-        seed = seed_of(random_state)
-        if sigma is None and self._loss.free_scale:
+        fitted, seed = self.fitted_, seed_of(random_state)
+        if sigma is None and fitted.loss.free_scale:
             sigma = sure(self._likelihood(), self.degrees_of_freedom(random_state=0)).sigma  # type: ignore[attr-defined]
             if not sigma > 0:
                 raise ValueError(
                     "sigma cannot be estimated, since the minimum is not strict or leaves no errors: give "
                     "sigma, or sigma='sampled' with method='proximal'."
                 )
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self._W[0].shape[1] - 1)])
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(fitted.W[0].shape[1] - 1)])
         keep_programs()
         with precision(np.float64):
             return sample_posterior(
-                self._problem(),  # type: ignore[attr-defined]
-                self._W,
-                self._n,
+                fitted.problem(),
+                fitted.W,
+                fitted.n,
                 method=method,
                 n_chains=n_chains,
                 n_draws=n_draws,
@@ -111,7 +109,7 @@ class PosteriorMixin:
         check_is_fitted(self)
         self._need_draws(posterior)
         X = read_new(self, X, np.float64)
-        return self._scale.standardize(dense(X))
+        return self.fitted_.scale.standardize(dense(X))
 
     def _need_draws(self, posterior: Any) -> None:
         """A sentence about what are no draws of this network."""
@@ -121,9 +119,9 @@ class PosteriorMixin:
             raise TypeError(
                 f"posterior must be what sample_posterior() returns, got {type(posterior).__name__}."
             )
-        if [w.shape[2:] for w in posterior.W] != [w.shape for w in self._W]:
+        if [w.shape[2:] for w in posterior.W] != [w.shape for w in self.fitted_.W]:
             raise ValueError("These draws are of a network of another shape: sample this one.")
 
     def _posterior_mean(self, X: Any, posterior: "Draws") -> np.ndarray:
         X = self._inputs(X, posterior)
-        return posterior.mean(X).astype(self._W[0].dtype)
+        return posterior.mean(X).astype(self.fitted_.W[0].dtype)

@@ -1,11 +1,10 @@
 """The estimators' door to tables, pages, pictures and files."""
 
-from typing import Any
-
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from deepprox.checks import shown
+from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._given import read_new_response
 from deepprox.report.summary import summarize
 from deepprox.report.table import Report
@@ -15,7 +14,7 @@ from deepprox.saving import save
 class ReportMixin:
     """What was fitted, shown and written."""
 
-    _history: list[dict[str, Any]]
+    fitted_: Fitted
 
     @property
     def history_(self):
@@ -28,7 +27,7 @@ class ReportMixin:
         check_is_fitted(self)
         import pandas as pd
 
-        return pd.DataFrame(self._history)
+        return pd.DataFrame(self.fitted_.solution.history)
 
     def save(self, path) -> None:
         """Write the fitted model to one file of data without code, read by :func:`deepprox.load`.

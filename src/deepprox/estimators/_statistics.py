@@ -1,6 +1,5 @@
 """The estimators' door to the statistics: degrees of freedom, and criteria that need them."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -8,8 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from deepprox.checks import need_name
+from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._seeds import seed_of
-from deepprox.problem import Problem
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelihood
 from deepprox.statistics.degrees_of_freedom import (
@@ -24,11 +23,7 @@ class StatisticsMixin:
     """``df = sum_i d mean_i / d y_i`` of a fitted network, and ``-2 log p`` with its price."""
 
     tol: Any
-    solution_: Any
-    _W: Any
-    _n: int
-    _known: dict[str, dict]
-    _problem: Callable[[], Problem]
+    fitted_: Fitted
 
     def degrees_of_freedom(self, method="auto", *, n_draws=50, random_state=None) -> DegreesOfFreedom:
         """``sum_i d mean_i / d y_i``: how much the fit follows its data.
@@ -54,28 +49,32 @@ class StatisticsMixin:
         """
         check_is_fitted(self)
         need_name("method", method, METHODS)
-        known = self._known.get("df", {})
+        fitted = self.fitted_
+        known = fitted.statistics.get("df", {})
         if known and (method == "auto" or method == known["method"] == "exact"):  # draws are asked for anew
             return DegreesOfFreedom(**known)
-        if self.solution_.certificate > self.tol and method not in ("perturbation", "bootstrap"):
-            return uncertified(self.solution_.certificate, self.tol)
+        certificate = fitted.solution.certificate
+        if certificate > self.tol and method not in ("perturbation", "bootstrap"):
+            return uncertified(certificate, self.tol)
         seed = seed_of(random_state)
         keep_programs()
         with precision(np.float64):
             found = degrees_of_freedom(
-                self._problem(), self._W, self._n, method, tol=self.tol, n_draws=n_draws, rng=seed
+                fitted.problem(), fitted.W, fitted.n, method, tol=self.tol, n_draws=n_draws, rng=seed
             )
         if method in ("auto", "exact"):
-            self._known["df"] = asdict(found)
+            fitted.statistics["df"] = asdict(found)
             self._likelihood()  # kept with it, so that criteria outlive the data too
         return found
 
     def _likelihood(self) -> Likelihood:
-        if "likelihood" not in self._known:
+        fitted = self.fitted_
+        if "likelihood" not in fitted.statistics:
             keep_programs()
             with precision(np.float64):
-                self._known["likelihood"] = asdict(likelihood(self._problem(), self._W, self._n))
-        return Likelihood(**self._known["likelihood"])
+                found = likelihood(fitted.problem(), fitted.W, fitted.n)
+            fitted.statistics["likelihood"] = asdict(found)
+        return Likelihood(**fitted.statistics["likelihood"])
 
     def criteria(self, sigma=None, *, gamma=0.5) -> Criteria:
         """AIC, AICc, BIC, EBIC and GCV of the fit, for a loss that is a likelihood; lower is better.

@@ -15,18 +15,18 @@ except ImportError:  # scikit-learn before 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """This scikit-learn has no callbacks."""
 
-        def _init_callback_context(self, **settings: Any) -> "_Silence":
-            return _Silence()
+        def _init_callback_context(self, **settings: Any) -> "Silence":
+            return Silence()
 
     def with_callbacks(method: Callable) -> Callable:
         """The method itself: this scikit-learn has no callbacks."""
         return method
 
 
-class _Silence:
+class Silence:
     """A callback context that calls nobody."""
 
-    def subcontext(self, **settings: Any) -> "_Silence":
+    def subcontext(self, **settings: Any) -> "Silence":
         return self
 
     def call_on_fit_task_begin(self, **facts: Any) -> None:

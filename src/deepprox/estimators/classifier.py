@@ -1,29 +1,14 @@
 """Classification: a multinomial response, or the margins of support vector machines."""
 
-from typing import ClassVar
-
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from deepprox.estimators._base import DeepBase, fits_alone
-from deepprox.estimators._resolve import CLASSIFICATION_LOSSES, DEFAULT_ALPHA, peek_loss, resolve_devices
-
-
-def _gives_probabilities(model):
-    """Whether the loss is a likelihood; one that does not exist is refused by ``fit``, not here."""
-    loss = peek_loss(model.loss, model._losses)
-    return loss is None or loss.likelihood
-
-
-def all_classes(mine, allsum):
-    """The classes that any process has, sorted."""
-    texts = mine.dtype.kind in "OU"
-    parts = [np.array(one, object if texts else mine.dtype) for one in allsum.collect(mine.tolist())]
-    found = np.unique(np.concatenate(parts))
-    return found.astype(str) if mine.dtype.kind == "U" else found
+from deepprox.estimators._predict import outputs
+from deepprox.estimators._resolve import DEFAULT_ALPHA
+from deepprox.estimators._response import Classes, gives_probabilities
 
 
 class DeepClassifier(ClassifierMixin, DeepBase):
@@ -115,7 +100,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         Weights and biases of every block, for the inputs as they were given.
     coefs_standardized_, intercepts_standardized_ : list of ndarray
         The same for standardised inputs: what the penalty saw.
-    solution_ : FitRecord
+    solution_ : Solution
         Objective, loss, penalty, certificate, residuals, status in words, non-zeros per block, seconds
         per phase, objectives of all starts.
     history_ : DataFrame
@@ -145,9 +130,6 @@ class DeepClassifier(ClassifierMixin, DeepBase):
     >>> bool(model.score(X, y) > 0.95)
     True
     """
-
-    _losses = CLASSIFICATION_LOSSES
-    _response: ClassVar = {}
 
     def __init__(
         self,
@@ -201,38 +183,6 @@ class DeepClassifier(ClassifierMixin, DeepBase):
             fit_intercept=fit_intercept,
         )
 
-    def _encode(self, y, weight):
-        whole = y.dtype.kind in "biu"  # labels without doubt
-        if not whole:
-            check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if whole and 2 * len(self.classes_) > len(y):
-            check_classification_targets(y)  # it warns
-        allsum = resolve_devices(self.devices)
-        if allsum.world > 1:
-            self.classes_ = all_classes(self.classes_, allsum)
-            codes = np.searchsorted(self.classes_, y)
-        counts = allsum(np.bincount(codes, weight > 0, len(self.classes_)))
-        present = self.classes_[counts > 0]
-        if len(present) < 2:
-            raise ValueError(
-                f"DeepClassifier needs observations of at least 2 classes with a positive weight, but there "
-                f"is only one class: {present[0]}."
-            )
-        self._check_classes()
-        return self._columns(codes)
-
-    def _check_classes(self):
-        loss, n_classes = peek_loss(self.loss, self._losses), len(self.classes_)
-        if loss is not None and loss.binary and loss.likelihood and n_classes > 2:
-            raise ValueError(
-                f"loss={self.loss!r} is for two classes, but there are {n_classes}: use loss='softmax'."
-            )
-
-    def _encode_more(self, y, new):
-        check_classification_targets(y)
-        return self._code(y)
-
     @available_if(fits_alone)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """``(1 - share) past(W) + share loss(W; batch) + penalties``, made lower by a batch of a stream.
@@ -267,22 +217,9 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         if _check_partial_fit_first_call(self, classes):
             if len(self.classes_) < 2:
                 raise ValueError(f"classes must be at least 2 labels, but there is only {self.classes_[0]}.")
-            self._check_classes()
+            Classes(self).check_classes()
         self._learn(X, y, sample_weight)
         return self
-
-    def _columns(self, codes):
-        """One column for each class, or the one column of two classes."""
-        loss, n_classes = peek_loss(self.loss, self._losses), len(self.classes_)
-        binary = loss is not None and loss.binary and n_classes == 2
-        return codes[:, None].astype(float) if binary else np.eye(n_classes)[codes]
-
-    def _code(self, y):
-        y = column_or_1d(y)
-        known = np.isin(y, self.classes_)
-        if not known.all():
-            raise ValueError(f"The class {y[~known][0]} was not in the data of the fit.")
-        return self._columns(np.searchsorted(self.classes_, y))
 
     def decision_function(self, X):
         """``eta``: one column for each class; of a binary response its one column, or the difference of two.
@@ -297,12 +234,12 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         eta : ndarray of shape (n_samples, n_classes) or (n_samples,)
             Last pre-activation.
         """
-        eta = self._outputs(X, as_mean=False)
+        eta = outputs(self, X, as_mean=False)
         if eta.shape[1] == 1:
             return eta[:, 0]
         return eta[:, 1] - eta[:, 0] if eta.shape[1] == 2 else eta
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_proba(self, X, posterior=None):
         """Probabilities of the classes, of a loss that is a likelihood.
 
@@ -318,10 +255,10 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         p : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        p = self._outputs(X, as_mean=True) if posterior is None else self._posterior_mean(X, posterior)
+        p = outputs(self, X, as_mean=True) if posterior is None else self._posterior_mean(X, posterior)
         return np.concatenate([1 - p, p], axis=1) if p.shape[1] == 1 else p
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_log_proba(self, X):
         """Logarithms of :meth:`predict_proba`.
 
@@ -355,6 +292,6 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         """
         if posterior is not None:
             return self.classes_[self.predict_proba(X, posterior).argmax(axis=1)]
-        eta = self._outputs(X, as_mean=False)
+        eta = outputs(self, X, as_mean=False)
         best = eta[:, 0] > 0 if eta.shape[1] == 1 else eta.argmax(axis=1)
         return self.classes_[best.astype(int)]

@@ -1,14 +1,12 @@
 """Regression: a response of numbers, counts or positive amounts, one column or several."""
 
-from typing import ClassVar
-
-import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from deepprox.estimators._base import DeepBase, fits_alone
-from deepprox.estimators._resolve import DEFAULT_ALPHA, REGRESSION_LOSSES
+from deepprox.estimators._predict import outputs
+from deepprox.estimators._resolve import DEFAULT_ALPHA
 from deepprox.estimators._seeds import seed_of
 from deepprox.posterior.draws import need_level
 from deepprox.statistics.criteria import Risk, sure
@@ -103,7 +101,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         Weights and biases of every block, for the inputs as they were given.
     coefs_standardized_, intercepts_standardized_ : list of ndarray
         The same for standardised inputs: what the penalty saw.
-    solution_ : FitRecord
+    solution_ : Solution
         Objective, loss, penalty, certificate, residuals, status in words, non-zeros per block, seconds
         per phase, objectives of all starts.
     history_ : DataFrame
@@ -133,9 +131,6 @@ class DeepRegressor(RegressorMixin, DeepBase):
     >>> int(model.selected_features_.sum())
     7
     """
-
-    _losses = REGRESSION_LOSSES
-    _response: ClassVar = {"multi_output": True, "y_numeric": True}
 
     def __init__(
         self,
@@ -193,24 +188,6 @@ class DeepRegressor(RegressorMixin, DeepBase):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-    def _encode(self, y, weight):
-        self._one_column = y.ndim == 1
-        return self._code(y)
-
-    def _code(self, y):
-        y = np.asarray(y)
-        return y[:, None] if y.ndim == 1 else y
-
-    def _encode_more(self, y, new):
-        if new:
-            self._one_column = y.ndim == 1
-        Y = self._code(y)
-        if not new and (self._one_column, self.n_outputs_) != (y.ndim == 1, Y.shape[1]):
-            raise ValueError(
-                f"y has the shape {y.shape}, but the response before it had {self.n_outputs_} columns."
-            )
-        return Y
 
     @available_if(fits_alone)
     def partial_fit(self, X, y, sample_weight=None):
@@ -276,8 +253,8 @@ class DeepRegressor(RegressorMixin, DeepBase):
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             In the shape of the response of the fit.
         """
-        mean = self._outputs(X, as_mean=True) if posterior is None else self._posterior_mean(X, posterior)
-        return mean[:, 0] if self._one_column else mean
+        mean = outputs(self, X, as_mean=True) if posterior is None else self._posterior_mean(X, posterior)
+        return mean[:, 0] if self.fitted_.one_column else mean
 
     def predict_interval(self, X, level=0.9, posterior=None, random_state=0):
         """The interval that holds a new response with probability ``level``, of numbers or counts.
@@ -305,4 +282,4 @@ class DeepRegressor(RegressorMixin, DeepBase):
             posterior = self.sample_posterior("laplace", random_state=seed)
         X = self._inputs(X, posterior)
         ends = posterior.interval(X, float(level), seed)
-        return tuple(end[:, 0] if self._one_column else end for end in ends)
+        return tuple(end[:, 0] if self.fitted_.one_column else end for end in ends)

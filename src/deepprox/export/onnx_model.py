@@ -29,8 +29,9 @@ def to_onnx(model: Any, dtype: str = "float32") -> Any:
     except ImportError:
         raise ImportError("ONNX export needs the onnx package: pip install 'deepprox[onnx]'.") from None
     need_name("dtype", dtype, ("float32", "float64"))
-    graph = Graph(np.dtype(dtype), largest(model._W[0]))
-    eta = forward(graph, prune(model._network, model._W), model._scale)
+    fitted = model.fitted_
+    graph = Graph(np.dtype(dtype), largest(fitted.W[0]))
+    eta = forward(graph, prune(fitted.network, fitted.W), fitted.scale)
     outputs = _classes(graph, model, eta) if "classes_" in vars(model) else _numbers(graph, model, eta)
     number = helper.np_dtype_to_tensor_dtype(graph.dtype)
     inputs = [helper.make_tensor_value_info("X", number, ["n", model.n_features_in_])]
@@ -124,10 +125,10 @@ def _classes(graph: Graph, model: Any, eta: str) -> list[Any]:
     else:
         best = graph.add("ArgMax", eta, axis=1, keepdims=0)
     graph.add("Gather", graph.constant(labels, labels.dtype), best, output="label")
-    if not model._loss.likelihood:
+    if not model.fitted_.loss.likelihood:
         graph.add("Identity", eta, output="decision")
         return [graph.output("label", labels.dtype), graph.output("decision", graph.dtype, model.n_outputs_)]
-    p = _mean(graph, model._loss, eta)
+    p = _mean(graph, model.fitted_.loss, eta)
     p = graph.add("Concat", graph.add("Sub", graph.constant(1.0), p), p, axis=1) if one else p
     graph.add("Identity", p, output="probabilities")
     return [graph.output("label", labels.dtype), graph.output("probabilities", graph.dtype, len(labels))]
@@ -135,8 +136,8 @@ def _classes(graph: Graph, model: Any, eta: str) -> list[Any]:
 
 def _numbers(graph: Graph, model: Any, eta: str) -> list[Any]:
     """The mean of the loss, in the shape of the response of the fit."""
-    mean = _mean(graph, model._loss, eta)
-    if model._one_column:
+    mean = _mean(graph, model.fitted_.loss, eta)
+    if model.fitted_.one_column:
         graph.add("Squeeze", mean, graph.constant([1], np.int64), output="prediction")
         return [graph.output("prediction", graph.dtype)]
     graph.add("Identity", mean, output="prediction")

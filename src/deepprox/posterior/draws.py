@@ -271,7 +271,7 @@ class Draws:
         groups = {"posterior": variables}
         if self.statistics:
             groups["sample_stats"] = {names.get(k, k): v for k, v in self.statistics.items()}
-        coords = {"input": ["bias", *self._names()]}
+        coords = {"input": ["bias", *self.names()]}
         return from_dict(groups, dims=dims | {"eta": ["point", "output"]}, coords=coords)
 
     def summary(self, level: float = 0.9) -> Report:
@@ -319,12 +319,13 @@ class Draws:
         low, high = np.quantile(self.sigma, [(1 - level) / 2, (1 + level) / 2])
         return f"{self.sigma.mean():.4g}, {level:.0%} between {low:.4g} and {high:.4g}"
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """Names of the inputs."""
         return list(self.input_names) or [f"x{j}" for j in range(self.W[0].shape[-1] - 1)]
 
     def _weight_table(self, level: float) -> Table:
         w, found = self.W[0], self.diagnostics()["W1"]
-        flat, names = w.reshape(len(self), -1), ["bias", *self._names()]
+        flat, names = w.reshape(len(self), -1), ["bias", *self.names()]
         labels = [
             f"{name}" + (f" -> {k}" if w.shape[2] > 1 else "") for k in range(w.shape[2]) for name in names
         ]
@@ -346,7 +347,7 @@ class Draws:
         return Table(rows, header, title, numeric=range(1, 7))
 
     def _input_table(self, level: float) -> Table:
-        norms, names = self.input_norms(), self._names()
+        norms, names = self.input_norms(), self.names()
         low, high = np.quantile(norms, [(1 - level) / 2, (1 + level) / 2], axis=0)
         order = np.argsort(-norms.mean(0), kind="stable")[:MOST_ROWS]
         rows = [(names[j], *(f"{x:.4g}" for x in (norms[:, j].mean(), low[j], high[j]))) for j in order]

@@ -67,7 +67,7 @@ def _function_density(ax: Any, draws: Any) -> None:
 
 
 def _forest(ax: Any, draws: Any) -> None:
-    norms, names = draws.input_norms(), draws._names()
+    norms, names = draws.input_norms(), draws.names()
     order = np.argsort(-norms.mean(0), kind="stable")[:MOST_INPUTS][::-1]
     low, quarter, middle, three, high = np.quantile(norms[:, order], [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
     rows = np.arange(len(order))

@@ -62,7 +62,7 @@ def write_report(
     ]
     text = page(
         title or f"{type(model).__name__}: {architecture(model)}",
-        f"Fitted to {model._n} observations of {model.n_features_in_} inputs; judged by {len(y)}.",
+        f"Fitted to {model.fitted_.n} observations of {model.n_features_in_} inputs; judged by {len(y)}.",
         _cards(model, judged),
         sections,
         f"Written by deepprox {version('deepprox')}.",
@@ -79,14 +79,13 @@ class _Judged:
 
 
 def _cards(model: Any, judged: _Judged) -> list[Card]:
-    found, n_weights = model.solution_, model._network.n_weights(model._W)
-    done = found.status in ("converged", "settled")
+    found, n_weights = model.solution_, model.fitted_.n_weights
     return [
         judged.card,
         Card(f"{model.n_nonzero_} of {n_weights}", f"weights are left ({model.n_nonzero_ / n_weights:.1%})"),
         Card(f"{int(model.selected_features_.sum())} of {model.n_features_in_}", "inputs are left"),
         Card(f"{found.objective:.6g}", "objective"),
-        Card(found.status, f"certificate {found.certificate:.1e}", "good" if done else "warn"),
+        Card(found.status, f"certificate {found.certificate:.1e}", "good" if found.done else "warn"),
     ]
 
 
@@ -146,7 +145,7 @@ def _classes(model: Any, X: Any, y: Any) -> _Judged:
     words = f"{accuracy:.1%} of {len(y)} are in their class. Rows are observed, columns predicted."
     parts = [f'<div class="pair"><div>{shown}</div><div>{tables(table)}</div></div>']
     sections = [Section("Confusion", paragraph(words) + "".join(parts))]
-    if model._loss.likelihood:
+    if model.fitted_.loss.likelihood:
         p = model.predict_proba(X)
         score = log_loss(y, p, labels=labels)
         sections.append(Section("Calibration", _class_calibration(p, y, labels, score)))
@@ -199,11 +198,11 @@ def _posterior(draws: Any) -> str:
 
 def _statistics(model: Any) -> str:
     """Degrees of freedom and criteria, or why there are none."""
-    if "df" not in model._known and model.solution_.certificate <= model.tol:
+    if "df" not in model.fitted_.statistics and model.solution_.certificate <= model.tol:
         return paragraph("Not computed: call degrees_of_freedom() before the model is stored or reported.")
     df = model.degrees_of_freedom()
     rows = [("degrees of freedom", str(df))]
-    if df.defined and model._loss.likelihood:
+    if df.defined and model.fitted_.loss.likelihood:
         found = model.criteria()
         shown = {"log_likelihood": "log-likelihood"} | CRITERIA
         rows += [(words, f"{found[name]:.6g}") for name, words in shown.items()]

@@ -86,7 +86,7 @@ class NetworkDrawing:
         drawing : NetworkDrawing
             Shown by notebooks; ``svg()`` and ``save(path)`` for everything else.
         """
-        pruned = prune(model._network, model._W)
+        pruned = prune(model.fitted_.network, model.fitted_.W)
         lines, pools = _lines(pruned)
         columns = _columns(model, pruned, pools, output_names)
         kept = [_strongest(column, lines, k) for k, column in enumerate(columns)]
@@ -196,7 +196,7 @@ def _lines(pruned: Pruned) -> tuple[list[np.ndarray], list[int]]:
 
 
 def _columns(model: Any, pruned: Pruned, pools: list[int], outputs: Sequence[str] | None) -> list[Column]:
-    blocks, places = model._network.blocks, pruned.places
+    blocks, places = model.fitted_.network.blocks, pruned.places
     names = vars(model).get("feature_names_in_", _numbered("x", model.n_features_in_))
     inputs = [visible(str(name)) for name in names]
     live = [inputs[j] for j in places[0]]
@@ -213,7 +213,7 @@ def _columns(model: Any, pruned: Pruned, pools: list[int], outputs: Sequence[str
     names = [visible(str(name)) for name in outputs or _output_names(model)]
     biases = [f", bias {b:+.4g}" if b or blocks[-1].bias else "" for b in pruned.W[-1][:, 0]]
     notes = [name + bias for name, bias in zip(names, biases)]
-    return [*columns, Column(name_of(model._loss), names, notes, len(names), [])]
+    return [*columns, Column(name_of(model.fitted_.loss), names, notes, len(names), [])]
 
 
 def _output_names(model: Any) -> list[str]:

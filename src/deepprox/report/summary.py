@@ -20,8 +20,9 @@ def summarize(model: Any) -> Report:
 
 def architecture(model: Any) -> str:
     """Widths and links from the inputs to the loss, as in ``4 - 10 sigmoid - 3 softmax``."""
-    hidden = [f"{block.size} {name_of(block.link)}" for block in model._network.blocks[:-1]]
-    return " - ".join([str(model.n_features_in_), *hidden, f"{model.n_outputs_} {name_of(model._loss)}"])
+    fitted = model.fitted_
+    hidden = [f"{block.size} {name_of(block.link)}" for block in fitted.network.blocks[:-1]]
+    return " - ".join([str(model.n_features_in_), *hidden, f"{model.n_outputs_} {name_of(fitted.loss)}"])
 
 
 def name_of(word: Any) -> str:
@@ -31,12 +32,12 @@ def name_of(word: Any) -> str:
 
 
 def _fit_rows(model: Any) -> list[tuple[str, str]]:
-    found = model.solution_
-    penalties = dict.fromkeys(name_of(block.penalty) for block in model._network.blocks)
-    n_weights = model._network.n_weights(model._W)
+    found, fitted = model.solution_, model.fitted_
+    penalties = dict.fromkeys(name_of(block.penalty) for block in fitted.network.blocks)
+    n_weights = fitted.n_weights
     rows = [
-        ("observations", f"{model._n}"),
-        ("loss", f"{name_of(model._loss)}, mean {found.loss:.6g}"),
+        ("observations", f"{fitted.n}"),
+        ("loss", f"{name_of(fitted.loss)}, mean {found.loss:.6g}"),
         ("penalty", f"{' / '.join(penalties)}, value {found.penalty:.6g}" + _bias_note(model)),
         ("objective", f"{found.objective:.8g}"),
         ("certificate", f"{found.certificate:.1e} (tol {model.tol:.0e})"),
@@ -54,36 +55,38 @@ def _fit_rows(model: Any) -> list[tuple[str, str]]:
 
 def _statistics_rows(model: Any) -> list[tuple[str, str]]:
     """Degrees of freedom and criteria, or why there are none."""
-    name, none = "degrees of freedom", ("criteria", f"none: {name_of(model._loss)} is not a likelihood")
-    if model._loss.binary and not model._loss.likelihood:
+    fitted, loss = model.fitted_, model.fitted_.loss
+    name, none = "degrees of freedom", ("criteria", f"none: {name_of(loss)} is not a likelihood")
+    if loss.binary and not loss.likelihood:
         return [none]
-    if "df" not in model._known and model.n_nonzero_ > FEW:
+    if "df" not in fitted.statistics and model.n_nonzero_ > FEW:
         return [(name, "not computed for so many weights: call degrees_of_freedom(), then summary() again")]
     certified = model.solution_.certificate <= model.tol  # else there are none, stored or not
-    if certified and "df" not in model._known and "_seen" not in vars(model):
+    if certified and "df" not in fitted.statistics and fitted.data is None:
         return [(name, "not computed before the estimator was stored")]
     df = model.degrees_of_freedom()
-    if not df.defined or not model._loss.likelihood:
-        return [(name, str(df))] if model._loss.likelihood else [(name, str(df)), none]
+    if not df.defined or not loss.likelihood:
+        return [(name, str(df))] if loss.likelihood else [(name, str(df)), none]
     found = model.criteria()
     words = ", ".join(f"{written} {found[one]:.6g}" for one, written in CRITERIA.items())
     return [(name, str(df)), ("criteria", words)]
 
 
 def _bias_note(model: Any) -> str:
-    blocks = model._network.blocks
+    blocks = model.fitted_.network.blocks
     free = ", biases free" if any(block.free_bias for block in blocks) else ""
     return free if blocks[-1].bias else free + ", outputs without a bias"
 
 
 def _block_table(model: Any) -> Table:
     widths = (*(int(mask.sum()) for mask in model.live_), model.n_outputs_)
-    sizes = (model.n_features_in_, *(block.size for block in model._network.blocks))
+    fitted = model.fitted_
+    sizes = (model.n_features_in_, *(block.size for block in fitted.network.blocks))
     rows = []
-    for l, (block, w) in enumerate(zip(model._network.blocks, model._W)):
+    for l, (block, w) in enumerate(zip(fitted.network.blocks, fitted.W)):
         count = f"{np.count_nonzero(w)} of {block.own(w).size}"
         reads, units = (f"{widths[k]} of {sizes[k]}" for k in (l, l + 1))
-        link = name_of(block.link) if l < len(model._W) - 1 else name_of(model._loss)
+        link = name_of(block.link) if l < len(fitted.W) - 1 else name_of(fitted.loss)
         rows.append((str(l + 1), reads, units, link, name_of(block.penalty), count))
     header = ("block", "live inputs", "live units", "link", "penalty", "non-zeros")
     return Table(rows, header, numeric=(1, 2, 5))
@@ -92,9 +95,10 @@ def _block_table(model: Any) -> Table:
 def _input_table(model: Any) -> Table:
     n_in = model.n_features_in_
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(n_in)])
-    order = [j for j in np.argsort(-model.feature_importances_, kind="stable") if model.selected_features_[j]]
-    fan = [int(np.count_nonzero(model._W[0][:, 1 + j])) for j in range(n_in)]
-    rows = [(str(names[j]), f"{model.feature_importances_[j]:.4f}", str(fan[j])) for j in order[:MOST_INPUTS]]
+    sizes, alive = model.feature_importances_, model.selected_features_
+    order = [j for j in np.argsort(-sizes, kind="stable") if alive[j]]
+    fan = np.count_nonzero(model.fitted_.W[0][:, 1:], axis=0)
+    rows = [(str(names[j]), f"{sizes[j]:.4f}", str(fan[j])) for j in order[:MOST_INPUTS]]
     if len(order) > MOST_INPUTS:
         rows.append((f"and {len(order) - MOST_INPUTS} more", "", ""))
     title = f"Inputs that survive: {len(order)} of {n_in}"

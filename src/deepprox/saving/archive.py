@@ -19,8 +19,9 @@ import numpy as np
 
 from deepprox.files import opened, replacing
 from deepprox.saving.tree import DEEPEST, KINDS, need_characters
+from deepprox.saving.upgrade import upgraded
 
-FORMAT = 1
+FORMAT = 2
 LIMIT = 2 * 2**30  # bytes that a file may take in memory, unless the caller allows more
 DOCUMENT = "model.json"
 # Parsed, a document takes up to PART bytes for every sign between its values, so it has limits of its own: a
@@ -145,6 +146,8 @@ def _document(text: bytes) -> dict[str, Any]:
         raise ValueError(f"{DOCUMENT} cannot be read ({error})") from None
     if not isinstance(document, dict) or type(document.get("format")) is not int:
         raise ValueError(f"{DOCUMENT} does not say its format")
+    if document["format"] == 1:
+        return upgraded(document)
     if document["format"] != FORMAT:
         raise ValueError(
             f"it has format {document['format']} (of deepprox {document.get('library')!s:.20}), and this "

@@ -15,36 +15,26 @@ from deepprox.links import Link
 from deepprox.losses import Loss
 from deepprox.penalties import Penalty
 from deepprox.problem import Network
-
-NUMBERS: dict[str, type] = {
-    "_n": int,
-    "n_features_in_": int,
-    "n_layers_": int,
-    "n_outputs_": int,
-    "n_iter_": int,
-    "n_nonzero_": int,
-    "loss_": float,
-    "objective_": float,
-}
+from deepprox.solution import Solution
 
 
 def check_model(model: Any) -> None:
     """ValueError unless weights, network, scale, names and records of a fitted network belong together."""
     facts = _Facts(model)
-    for name, kind in NUMBERS.items():
+    for name, kind in {"n": int, "n_features_in_": int, "one_column": bool}.items():
         _need(type(facts[name]) is kind, f"{name} is not of the type {kind.__name__}")
+    _need(facts["data"] is None, "it holds data")
+    _need(isinstance(facts["solution"], Solution), "the solution is not one")
+    check_types(facts["solution"], "solution_")
     _check_network(facts)
     _check_weights(facts)
     _rehearse(facts)
     _check_inputs(facts)
     _check_outputs(facts, isinstance(model, ClassifierMixin))
     _need(fits(model.tol, float), "tol is not a number")
-    check_types(facts["solution_"], "solution_")
-    history = facts["_history"]
-    _need(isinstance(history, list) and history, "the history is missing")
-    _need(
-        all(isinstance(row, dict) and "iteration" in row for row in history), "the history has strange rows"
-    )
+    history = facts["solution"].history
+    _need(history, "the history is missing")
+    _need(all("iteration" in row for row in history), "the history has strange rows")
 
 
 def check_types(record: Any, name: str) -> None:
@@ -59,10 +49,12 @@ def check_types(record: Any, name: str) -> None:
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is a ``float | None``, a ``dict[str, float]`` and so on; whole numbers are floats."""
     inner = get_args(hint)
+    if hint is Any:
+        return True
     if get_origin(hint) in (Union, UnionType):
         return any(fits(value, one) for one in inner)
-    if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(fits(one, inner[0]) for one in value)
+    if get_origin(hint) in (tuple, list):
+        return isinstance(value, get_origin(hint)) and all(fits(one, inner[0]) for one in value)
     if get_origin(hint) is dict:
         known = value.items() if isinstance(value, dict) else [(None, None)]
         return all(fits(key, inner[0]) and fits(one, inner[1]) for key, one in known)
@@ -70,10 +62,10 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 class _Facts:
-    """The fitted attributes of a model by name."""
+    """The fitted attributes of a model, and the fields of its record, by name."""
 
     def __init__(self, model: Any) -> None:
-        self.values = vars(model)
+        self.values = vars(model) | vars(model.fitted_)
 
     def __getitem__(self, name: str) -> Any:
         _need(name in self.values, f"the fitted attribute {name} is missing")
@@ -89,7 +81,7 @@ def _need(holds: Any, otherwise: str) -> None:
 
 
 def _check_network(facts: _Facts) -> None:
-    network = facts["_network"]
+    network = facts["network"]
     _need(isinstance(network, Network), "the network is not one")
     _need(isinstance(network.blocks, tuple) and network.blocks, "the network has no blocks")
     for block in network.blocks:
@@ -103,11 +95,11 @@ def _check_network(facts: _Facts) -> None:
             and isinstance(block.reads, tuple)
         )
         _need(right, "a block of the network has strange parts")
-    _need(isinstance(facts["_loss"], Loss), "the loss is not one")
+    _need(isinstance(facts["loss"], Loss), "the loss is not one")
 
 
 def _check_weights(facts: _Facts) -> None:
-    W, network, n_in = facts["_W"], facts["_network"], facts["n_features_in_"]
+    W, network, n_in = facts["solution"].W, facts["network"], facts["n_features_in_"]
     shapes = network.shapes(n_in)
     _need(n_in >= 1 and isinstance(W, tuple), "the weights are missing")
     _need(_shaped(W, shapes, "f"), f"the weights do not have the shapes {shapes} of the network")
@@ -115,20 +107,14 @@ def _check_weights(facts: _Facts) -> None:
     _need(all(np.isfinite(w).all() for w in W), "some weights are not finite")
     there = all(block.bias or not w[:, 0].any() for block, w in zip(network.blocks, W))
     _need(there, "a block without a bias has one")
-    for name in ("coefs_", "coefs_standardized_"):
-        coefs = [(n_read - 1, n_out) for n_out, n_read in shapes]
-        _need(_shaped(facts[name], coefs, "f"), f"{name} does not have the shapes of the network")
-    for name in ("intercepts_", "intercepts_standardized_"):
-        biases = [(n_out,) for n_out, _ in shapes]
-        _need(_shaped(facts[name], biases, "f"), f"{name} does not have the shapes of the network")
     sources = [(n,) for n in network.sources(n_in)]
-    _need(_shaped(facts["live_"], sources, "b"), "live_ does not have the shapes of the network")
-    _need(facts["n_layers_"] == len(W) + 1, "n_layers_ is not that of the network")
+    live = facts["solution"].live.reads
+    _need(_shaped(live, sources, "b"), "live_ does not have the shapes of the network")
 
 
 def _rehearse(facts: _Facts) -> None:
     """Run the network on shapes alone: fields of its words that are no numbers, or do not fit, show up."""
-    W, network, loss = facts["_W"], facts["_network"], facts["_loss"]
+    W, network, loss = facts["solution"].W, facts["network"], facts["loss"]
     for leaf in jax.tree.leaves((network, loss)):
         _need(
             isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f", "a word of its network holds no numbers"
@@ -148,16 +134,13 @@ def _rehearse(facts: _Facts) -> None:
 
 def _check_inputs(facts: _Facts) -> None:
     n_in = facts["n_features_in_"]
-    scale = facts["_scale"]
+    scale = facts["scale"]
     _need(
         isinstance(scale, tuple) and _shaped(scale[:2], [(n_in,)] * 2, "f"),
         "the scale does not fit the inputs",
     )
     _need(_shaped(scale[2:], [(n_in,)], "b"), "the scale does not fit the inputs")
     _need(np.isfinite(scale[0]).all() and (scale[1] > 0).all(), "the scale of the inputs is not positive")
-    masks = (facts["selected_features_"],), (facts["feature_importances_"],)
-    _need(_shaped(masks[0], [(n_in,)], "b"), "selected_features_ does not fit the inputs")
-    _need(_shaped(masks[1], [(n_in,)], "f"), "feature_importances_ does not fit the inputs")
     if "feature_names_in_" in facts:
         names = facts["feature_names_in_"]
         _need(_shaped([names], [(n_in,)], "OU"), "feature_names_in_ does not fit the inputs")
@@ -165,14 +148,11 @@ def _check_inputs(facts: _Facts) -> None:
 
 
 def _check_outputs(facts: _Facts, classifies: bool) -> None:
-    n_out = facts["n_outputs_"]
-    _need(n_out == facts["_network"].blocks[-1].size, "n_outputs_ is not that of the network")
+    n_out = facts["network"].blocks[-1].size
     if classifies:
         classes = facts["classes_"]
         _need(isinstance(classes, np.ndarray) and classes.ndim == 1, "classes_ is not an array")
         _need(len(classes) == (n_out if n_out > 1 else 2), "classes_ does not fit the outputs")
-    else:
-        _need(type(facts["_one_column"]) is bool, "the shape of the response is missing")
 
 
 def _shaped(arrays: Any, shapes: Iterable[tuple[int, ...]], kinds: str) -> bool:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 from deepprox.checks import need_jobs, need_name, shown
 from deepprox.estimators._given import read_new_response
 from deepprox.estimators._plain import become
+from deepprox.estimators._predict import losses_of
 from deepprox.memory import need, of_parts
 from deepprox.selection.paths import Path, sparsest_within, whole_path
 from deepprox.selection.progress import along
@@ -45,7 +46,7 @@ class Chooses:
         model = found[index]
         become(self, model)
         self.alpha_, self.alphas_, self.path_ = float(found.alphas[index]), found.alphas, found
-        if model.solution_.status not in ("converged", "settled"):
+        if not model.solution_.done:
             warnings.warn(
                 f"{type(self).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=3
             )
@@ -139,7 +140,7 @@ def _fold(
     )
     X_out, y_out = take(X, outside), take(y, outside)
     w_out = np.ones(len(outside)) if kept is None else kept[outside]
-    losses = [np.average(model._losses_of(X_out, y_out), weights=w_out) for model in found]
+    losses = [np.average(losses_of(model, X_out, y_out), weights=w_out) for model in found]
     scores = [model.score(X_out, y_out, sample_weight=w_out) for model in found]
     return np.array(losses), np.array(scores)
 

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from deepprox.checks import need_name, need_spread, need_verbose, shown
 from deepprox.estimators._base import DeepBase
 from deepprox.estimators._plain import copied
-from deepprox.estimators._resolve import peek_loss
+from deepprox.estimators._response import loss_of
 from deepprox.posterior.laplace import laplace
 from deepprox.report.summary import architecture
 from deepprox.report.table import Report, Table
@@ -205,7 +205,7 @@ def compare(
         copied(model).fit(X, y, sample_weight=sample_weight) for model in counting(each, "models", verbose)
     ]
     names = tuple(map(str, given)) if given is not None else _names(fitted)
-    if sigma is None and fitted[0]._loss.free_scale:
+    if sigma is None and fitted[0].fitted_.loss.free_scale:
         known = [model.sure().sigma for model in fitted if not model.criteria().message]
         sigma = min(known, default=None)
     evidence = [_evidence(model, sigma) for model in fitted]
@@ -214,7 +214,7 @@ def compare(
 
 def _check_losses(models: list[Any]) -> None:
     """ValueError unless all have one loss, which is a likelihood; what no loss is, a fit will say."""
-    losses = [peek_loss(model.loss, model._losses) for model in models]
+    losses = [loss_of(model) for model in models]
     known = {type(loss).__name__: loss for loss in losses if loss is not None}
     if len(known) > 1:
         kinds = " and ".join(sorted(known))
@@ -234,12 +234,12 @@ def _names(models: list[Any]) -> tuple[str, ...]:
 
 def _evidence(model: Any, sigma: float | None) -> tuple[float, str]:
     """The log evidence on the live weights, or nan and why."""
-    known = model.criteria()
+    known, fitted = model.criteria(), model.fitted_
     if known.message:
         return np.nan, known.message
     with precision(np.float64):
         try:
-            found = laplace(model._problem(), model._W, model._n, sigma)
+            found = laplace(fitted.problem(), fitted.W, fitted.n, sigma)
         except ValueError as error:  # no strict minimum, or no proper posterior: a reason to show
             return np.nan, f"evidence: {error}"
     return (np.nan, f"evidence: {found.message}") if found.log_evidence is None else (found.log_evidence, "")

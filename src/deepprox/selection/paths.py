@@ -10,6 +10,8 @@ import numpy as np
 
 from deepprox.checks import is_number, is_whole, need_name, need_switch, need_verbose, shown
 from deepprox.estimators._plain import copied, need_plain
+from deepprox.estimators._predict import losses_of
+from deepprox.estimators.session import Session
 from deepprox.memory import need, of_path
 from deepprox.runtime import precision
 from deepprox.selection.progress import along
@@ -80,7 +82,7 @@ class Path:
         with precision(problem.dtype):
             posed = problem.posed(alpha, found.live.inputs if relaxed else None)
             model.set_params(**problem.strength.params(model, posed.problem.network, alpha))
-            model._keep(found, posed)
+            Session(model).keep(found, posed)
         return model
 
     @property
@@ -117,7 +119,7 @@ class Path:
     def validation_losses(self) -> np.ndarray:
         """The loss of every model (rows) at every observation of the validation data."""
         X, y = self._need_validation("validation_losses")
-        return np.array([model._losses_of(X, y) for model in self])
+        return np.array([losses_of(model, X, y) for model in self])
 
     def _need_validation(self, name: str) -> tuple:
         if self._validation is None:
@@ -130,7 +132,7 @@ class Path:
         import pandas as pd
 
         names = ("df", *CRITERIA)
-        if not self[0]._loss.likelihood:
+        if not self[0].fitted_.loss.likelihood:
             return pd.DataFrame(index=range(len(self)))
         known = [model.criteria() for model in self]
         return pd.DataFrame({name: [getattr(one, name) for one in known] for name in names})
@@ -204,8 +206,8 @@ class Path:
     def _criterion(self, rule: str) -> np.ndarray:
         if rule not in self.criteria:
             raise ValueError(
-                f"The {rule} needs a likelihood, and {type(self[0]._loss).__name__.lower()} is none: choose "
-                f"by validation, or with cross-validation."
+                f"The {rule} needs a likelihood, and {type(self[0].fitted_.loss).__name__.lower()} is none: "
+                f"choose by validation, or with cross-validation."
             )
         values = self.criteria[rule].to_numpy()
         if np.isnan(values).all():

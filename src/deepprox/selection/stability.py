@@ -21,6 +21,7 @@ from deepprox.estimators._given import need_inputs, read_new_response
 from deepprox.estimators._plain import copied, need_plain
 from deepprox.estimators._resolve import resolve_network
 from deepprox.estimators._seeds import seed_of
+from deepprox.estimators.session import Session
 from deepprox.memory import need, of_parts
 from deepprox.runtime import precision
 from deepprox.selection.paths import strengths, whole_path
@@ -143,7 +144,7 @@ def stability_selection(
     run = Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
     alive = np.array(run(delayed(_alive)(estimator, X, y, grid, half) for half in halves))
     model = clone(estimator)
-    n_out = model._read(X, y, None)[1].shape[1]
+    n_out = Session(model).read(X, y).y.shape[1]
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
     used = np.array([_strength(model, n_out)]) if grid is None else grid
     kept = float(alive.any(axis=1).sum(axis=1).mean())

@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepprox.diary import Stages
-from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
+from deepprox.estimators.session import Posed, Session
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_part, live_widths
 from deepprox.joining.point import Point, look
 from deepprox.problem import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
-from deepprox.solve import Solution, all_allowed, initial
+from deepprox.solution import Solution
+from deepprox.solve import all_allowed, initial
 from deepprox.struct import replace
 
 DRIFT = 1.0001  # times as strong, the penalty whose solution tells a tangent
@@ -37,14 +38,14 @@ class Walk:
     """The problem of one estimator and one data set at any strength."""
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
-        self.model, self.stages = model, Stages()
+        self.model, self.session, self.stages = model, Session(model), Stages()
         self.widths: tuple[int, ...] = ()
         self.due = 0.0  # the strength from which on a unit may not pay
-        inputs, Y, weight = model._read(X, y, sample_weight)
-        self.dtype = inputs.dtype
+        rows = self.session.read(X, y, sample_weight)
+        self.dtype = rows.X.dtype
         with precision(self.dtype):
-            self.strength = Strength.of(model, inputs.shape[1], Y.shape[1], self.dtype)
-            self.base = model._pose(inputs, Y, weight)
+            self.strength = Strength.of(model, rows.X.shape[1], rows.y.shape[1], self.dtype)
+            self.base = self.session.pose(rows)
         if self.base.problem.allsum.world > 1:
             raise ValueError("A path needs all observations in one process: fit one strength at a time.")
 
@@ -57,8 +58,8 @@ class Walk:
     def keeping(self, grid: np.ndarray, way: "Way") -> AbstractContextManager[Stages]:
         """The solutions of a walk in the folder of the estimator's checkpoints, if it has one."""
         model, told = self.model, np.array([float(value or 0) for value in way])
-        settings = model.get_params(deep=False)
-        return checkpointing(model.checkpoint, model.resume, self.base.problem, settings, (grid, told))
+        problem, settings = self.base.problem, self.session.settings
+        return checkpointing(model.checkpoint, model.resume, problem, settings, (grid, told))
 
     def posed(self, alpha: float, inputs: np.ndarray | None = None) -> Posed:
         """The problem at this strength, and on these inputs alone where they are given."""
@@ -90,7 +91,7 @@ class Walk:
                 changes = {"tries": int(alpha >= self.due)} | changes
             if inputs is None and "max_iter" not in changes:
                 changes["toward"] = self.strength.apply(self.base.problem.network, DRIFT * alpha)
-            solve = partial(self.model._solve, posed, W=W, memory=memory, widths=self.widths, **changes)
+            solve = partial(self.session.run, posed, W=W, memory=memory, widths=self.widths, **changes)
             found = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
         self.widths = self.widths or live_widths(found.live)
@@ -137,7 +138,8 @@ class Walk:
 
         A network may empty sooner or later than a lasso: a walk goes on until it does.
         """
-        problem, blocks = self.base.problem, self.base.problem.network.blocks
+        problem: Any = self.base.problem
+        blocks = problem.network.blocks
         X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
         # what an empty network predicts, and what a bias leaves of the inputs
         mean = weight @ y if blocks[-1].bias else np.asarray(problem.loss.mean(np.zeros_like(y[:1])), float)
@@ -213,7 +215,7 @@ class Stage(NamedTuple):
         if self.found.tangent is None:
             return None
         W = tuple(w + d for w, d in zip(self.found.W, self.found.tangent))
-        return self._replace(alpha=DRIFT * self.alpha, found=self.found._replace(W=W))
+        return self._replace(alpha=DRIFT * self.alpha, found=replace(self.found, W=W))
 
 
 def continued(alpha: float, stages: list[Stage], near: Weights) -> Weights:
@@ -247,7 +249,7 @@ class Trail:
         while self.way.until_empty and not solution.live.inputs.any() and alpha > lowest:
             alpha /= 10
             solution = self.problem.solve(alpha)
-        self._keep(0, Stage(alpha, solution, solution), total)
+        self._put(0, Stage(alpha, solution, solution), total)
 
     def go(self, alpha: float, total: int, last: int = -1) -> Stage:
         """The stage at a strength, from number ``last`` and put after it."""
@@ -263,9 +265,9 @@ class Trail:
         solution = here = self.problem.solve(alpha, before.found, W=W, **changes)
         if self.way.relax:
             here = relaxed(self.problem, self.stages[0].alpha, solution, before.shown, self.changes)
-        return self._keep(last + 1, Stage(alpha, solution, here), total)
+        return self._put(last + 1, Stage(alpha, solution, here), total)
 
-    def _keep(self, place: int, stage: Stage, total: int) -> Stage:
+    def _put(self, place: int, stage: Stage, total: int) -> Stage:
         self.stages.insert(place, stage)
         if self.told:
             self.told(len(self.stages), total, stage.alpha, stage.shown)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-from deepprox.spreading.contract import Spread, same
+from deepprox.spreading.contract import Spread
 
 
 def program(*static: str) -> Callable[[Callable], Callable]:
@@ -19,7 +19,7 @@ def program(*static: str) -> Callable[[Callable], Callable]:
         def call(problem: Any, *args: Any, **kwargs: Any) -> Any:
             return compiled(problem.allsum)(problem, *args, **kwargs)
 
-        call._cache_size = lambda: compiled(same)._cache_size()  # type: ignore[attr-defined]
+        call.compiled = compiled  # type: ignore[attr-defined]
         return call
 
     return wrap

@@ -24,13 +24,14 @@ from sklearn.exceptions import ConvergenceWarning
 from deepprox.checks import is_number, shown
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
-from deepprox.estimators._base import Posed
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._plain import become, need_plain
+from deepprox.estimators._response import Classes
 from deepprox.estimators._seeds import seed_of
 from deepprox.estimators._settings import resolve_settings
 from deepprox.estimators._standardize import Scale
-from deepprox.estimators._watch import _Silence, watching
+from deepprox.estimators._watch import Silence, watching
+from deepprox.estimators.session import Posed, Session
 from deepprox.files import folder_of, write_text
 from deepprox.joining.quasi_newton import Memory
 from deepprox.memory import need, of_data
@@ -96,7 +97,7 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
         spooled, moments = spool(source, Path(folder), dtype, batch, labels, sample)
         centre = _resolve.resolve_centre(model.get_params(deep=False))
         scale = moments.scale(model.standardize, dtype, centre)
-        with watching(model, _Silence(), model.verbose, model.max_iter) as watch, precision(dtype):
+        with watching(model, Silence(), model.verbose, model.max_iter) as watch, precision(dtype):
             start = begin(model, plan.seed, sample, labels, scale, source.names)
 
             def change(X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -107,7 +108,7 @@ def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None
                 W, memory = stages.run(start.solve, watch)
                 chunks = partial(spooled.rewrite(plan.chunk, change).chunks, plan.chunk)
                 solve_stream(model, start, W, memory, chunks, scale, moments.n, watch, stages)
-    if model.solution_.status not in ("converged", "settled"):
+    if not model.solution_.done:
         warnings.warn(f"{type(model).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=2)
     return model
 
@@ -161,33 +162,35 @@ def planned(model: Any, sample: int, chunk: int) -> Plan:
 
 
 class Start(NamedTuple):
-    """The fit of the sample: its estimator, its problem, the order of its classes, and its certificate."""
+    """The fit of the sample: its session, its problem, the order of its classes, and its certificate."""
 
-    model: Any
+    session: Session
     posed: Posed
     order: np.ndarray | None
     tol: float
 
     def solve(self, watch: Any) -> tuple[Any, Memory]:
         """Its weights, and what it learnt of the curvature; at last in the memory that a pass takes."""
-        rough, problem = self.model._solve(self.posed, watch), self.posed.problem
+        rough, problem = self.session.run(self.posed, watch), self.posed.problem
         rows: Any = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight))
         passes = Passes(lambda: iter([rows]), self.posed.n)
         alone = self.posed._replace(problem=replace(problem, allsum=passes))
-        again = {"W": rough.W, "memory": rough.memory, "warm": False, "tol": self.tol}
-        found = self.model._solve(alone, watch, **again)
+        again: Any = {"W": rough.W, "memory": rough.memory, "warm": False, "tol": self.tol}
+        found = self.session.run(alone, watch, **again)
         passes.chunks = lambda: iter(())  # programs outlive the fit, and the sample need not
         return found.W, jax.tree.map(np.asarray, found.memory)
 
     def code(self, y: np.ndarray) -> np.ndarray:
         """Responses as the loss takes them, from those in the files."""
-        Y = y if self.order is None else self.model._columns(self.order[y[:, 0].astype(int)])
+        Y, response = y, self.session.response
+        if isinstance(response, Classes) and self.order is not None:
+            Y = response.columns(self.order[y[:, 0].astype(int)])
         loss = self.posed.problem.loss
         strange = Y[~np.asarray(loss.takes(Y))]
         if strange.size:
             raise ValueError(
-                f"loss={self.model.loss!r} takes responses that are {loss.responses}, but one of them is "
-                f"{strange[0]:g}."
+                f"loss={self.session.settings['loss']!r} takes responses that are {loss.responses}, but one "
+                f"of them is {strange[0]:g}."
             )
         return Y
 
@@ -206,8 +209,9 @@ def begin(
     if labels is not None:
         response = labels.classes[y[:, 0].astype(int)]
         order = np.argsort(np.argsort(labels.classes))
-    rows = starter._read(pd.DataFrame(table, columns=names) if names else table, response, weight)
-    return Start(starter, starter._pose(*rows), order, max(model.tol, FINE))
+    session = Session(starter)
+    rows = session.read(pd.DataFrame(table, columns=names) if names else table, response, weight)
+    return Start(session, session.pose(rows), order, max(model.tol, FINE))
 
 
 def solve_stream(
@@ -224,10 +228,10 @@ def solve_stream(
     """Steps over all rows from the solution of the sample; the model keeps what they end with."""
     passes, sampled = Passes(chunks, n), start.posed.problem
     problem = Problem(sampled.network, sampled.loss, *next(iter(chunks())), passes)
-    posed = Posed(problem, scale, None, n)
-    become(model, start.model)
-    model._keep(model._solve(posed, watch, W=W, memory=memory, stages=stages), posed)
-    del model._seen  # it would be the first chunk alone
+    posed = start.posed._replace(problem=problem, scale=scale, rho=None, n=n)
+    become(model, start.session.model)
+    session = Session(model)
+    session.keep(session.run(posed, watch, W=W, memory=memory, stages=stages), posed)
     model.n_passes_ = passes.passes
 
 

@@ -1,0 +1,165 @@
+"""The life of a fit, in four verbs: ``read`` the data, ``pose`` the problem, ``run`` the solver, ``keep``."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from deepprox.diary import Stages
+from deepprox.estimators import _resolve
+from deepprox.estimators._fitted import Fitted
+from deepprox.estimators._given import read
+from deepprox.estimators._observations import counted, dense, merge, padded
+from deepprox.estimators._response import response_of
+from deepprox.estimators._seeds import seed_of
+from deepprox.estimators._settings import resolve_settings
+from deepprox.estimators._standardize import Scale, scale_of
+from deepprox.joining.quasi_newton import Memory
+from deepprox.memory import need, of_data, of_fit
+from deepprox.problem import Problem, Weights
+from deepprox.runtime import bucket, keep_programs
+from deepprox.solution import Solution
+from deepprox.solve import Options, initial, solve
+from deepprox.splitting.state import State
+from deepprox.spreading import same
+from deepprox.struct import replace
+
+OF_SOME_FITS = ("n_passes_",)  # a fact that not every fit leaves
+
+
+class Rows(NamedTuple):
+    """Valid inputs, responses as the loss takes them, and how often every observation counts."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    one_column: bool
+
+
+class Posed(NamedTuple):
+    """A problem as an estimator poses it: the inputs' scale, given ``rho``, how many observations count."""
+
+    problem: Problem
+    scale: Scale
+    rho: tuple[np.ndarray, ...] | None
+    n: int
+    one_column: bool
+
+
+class Session:
+    """A fit of one estimator with the settings that it has now.
+
+    ``run`` may be called many times between ``pose`` and ``keep``; who needs another problem changes the
+    record that ``pose`` returned.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.settings = model, model.get_params(deep=False)
+        self.response = response_of(model)
+
+    def read(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
+        """What a user gave, validated; the estimator learns the names of the inputs and the classes."""
+        return self._read(X, y, sample_weight, ensure_min_samples=2)
+
+    def read_more(self, X: Any, y: Any, sample_weight: Any, new: bool) -> Rows:
+        """The same of a batch of a stream, of the first one where it is ``new``."""
+        return self._read(X, y, sample_weight, more=True, reset=new)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, more: bool = False, **checks: Any) -> Rows:
+        dtype, response = _resolve.resolve_dtype(self.settings["dtype"]), self.response
+        resolve_settings(self.settings)
+        X, y = read(self.model, X, y, dtype=dtype, **checks, **response.checks)
+        X, weight = dense(X), counted(sample_weight, X)
+        keep_programs()
+        Y = response.encode_more(y) if more else response.encode(y, weight)
+        return Rows(X, np.asarray(Y, dtype), weight, y.ndim == 1)
+
+    def pose(self, rows: Rows) -> Posed:
+        """The problem that these observations and the settings make."""
+        X, Y, weight, one_column = rows
+        dtype, allsum, settings = X.dtype, _resolve.resolve_devices(self.settings["devices"]), self.settings
+        need(of_data(len(X), X.shape[1] + Y.shape[1], dtype.itemsize))
+        network = _resolve.resolve_network(settings, X.shape[1], Y.shape[1], dtype)
+        loss = _resolve.resolve_loss(
+            settings["loss"], self.response.losses, settings["join"], Y, weight, dtype, allsum
+        )
+        rho = _resolve.resolve_rho(settings["rho"], len(network.blocks), len(X))
+
+        counts = np.flatnonzero(weight)  # what has no weight is not there
+        if len(counts) < len(X):
+            X, Y, weight = X[counts], Y[counts], weight[counts]
+        if rho is None or all(r.ndim == 0 for r in rho):
+            X, Y, weight = merge(X, Y, weight)
+        weight = weight / allsum(weight.sum())
+        scale = scale_of(X, weight, settings["standardize"], allsum, network.blocks[0].bias)
+        room = allsum.room(bucket(len(X)))
+        padding = padded(scale.standardize(X), room), padded(Y, room)
+        weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(dtype)
+        problem = Problem(network, loss, *padding, weight, allsum)
+        if allsum == same:  # what is spread goes to its devices later
+            problem = jax.device_put(problem)
+            problem.X.copy_to_host_async()  # kept with the fit: it comes back while a device computes
+        if rho is not None:
+            rho = tuple(np.asarray(r if r.ndim == 0 else padded(r[counts], room), dtype) for r in rho)
+        return Posed(problem, scale, rho, int(allsum(len(counts))), one_column)
+
+    def run(
+        self,
+        posed: Posed,
+        watch: Any = None,
+        W: Weights | None = None,
+        memory: Memory | State | None = None,
+        stages: Stages | None = None,
+        **changes: Any,
+    ) -> Solution:
+        """The solution from ``W``, from the last solution, or from random starts."""
+        settings, blocks = self.settings, posed.problem.network.blocks
+        starts, warm = ([W], True) if W is not None else self.starts(posed.problem, posed.scale)
+        direct = warm or len(blocks) == 1 or settings["splits"] == "none"
+        options = Options(
+            sweeps=0 if direct else min(Options().sweeps, settings["max_iter"]),
+            batch=0 if warm else _resolve.resolve_batch(settings, posed.problem, posed.n),
+            join=bool(settings["join"]),
+            warm=warm,
+            splits=_resolve.resolve_splits(settings["splits"], len(blocks) - 1),
+            rho=posed.rho,
+            max_iter=int(settings["max_iter"]),
+            tol=float(settings["tol"]),
+        )
+        found = solve(posed.problem, starts, options._replace(**changes), watch, memory, stages)
+        if all(np.isfinite(w).all() for w in found.W):
+            return found
+        return replace(found, W=tuple(np.asarray(w) for w in starts[0]))
+
+    def keep(self, found: Solution, posed: Posed, stream: Any = None) -> None:
+        """The estimator becomes the fitted one; with a ``stream`` it keeps those sums in place of rows."""
+        for old in OF_SOME_FITS:
+            vars(self.model).pop(old, None)
+        problem, scale, _, n, one_column = posed
+        self.model.fitted_ = Fitted.of(problem, scale, found, n, one_column, stream)
+
+    def random(self, problem: Problem, scale: Scale) -> list[Weights]:
+        """Random starting weights."""
+        seed = int(problem.allsum.first(seed_of(self.settings["random_state"])))
+        # an input that never varies tells nothing, and no gradient would ever say so
+        varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
+        if problem.convex:
+            varies[1:] = 0  # all starts end in the same place, and most weights of it are zero
+        return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.settings["n_init"])]
+
+    def starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
+        """Starting weights, and whether they are the last solution's."""
+        shapes, last = problem.network.shapes(problem.X.shape[1]), vars(self.model).get("fitted_")
+        if self.settings["warm_start"] and last is not None and [w.shape for w in last.W] == shapes:
+            W = (scale.from_inputs(last.scale.to_inputs(last.W[0])), *last.W[1:])
+            return [tuple(np.asarray(w, problem.X.dtype) for w in W)], True
+        self._need_memory(problem)
+        return self.random(problem, scale), False
+
+    def _need_memory(self, problem: Problem) -> None:
+        """A sentence about a fit from random starts that this machine has no memory for."""
+        (n, n_in), sizes = problem.X.shape, [block.size for block in problem.network.blocks]
+        batch = _resolve.resolve_batch(self.settings, problem, n)
+        sweeps = len(sizes) > 1 and self.settings["splits"] == "all" and not batch
+        reads, itemsize = problem.network.widths(n_in), problem.X.dtype.itemsize
+        need(*of_fit(n, reads, sizes, itemsize, int(self.settings["n_init"]), sweeps, batch))
