@@ -16,6 +16,7 @@ from sklearn.metrics import (
 )
 
 from deepprox import links
+from deepprox.blocks import Block, Dense
 from deepprox.links import GroupLink, Identity, LeakyReLU, Link, ReLU, Sigmoid, Softplus, Tanh
 from deepprox.losses import (
     Gamma,
@@ -52,6 +53,26 @@ from deepprox.penalties import (
     StudentT,
     Zero,
 )
+from deepprox.struct import static, struct
+
+
+@struct
+class Table(Block):
+    """``z = W [1; reads]``: a dense block written as a table of one place, all else the contract's."""
+
+    def columns(self, n_in):
+        return np.arange(n_in)[None]
+
+
+@struct
+class Window(Block):
+    """``z_p = W [1; a_{p-1}, a_p, a_{p+1}]``: filters along the numbers, with nothing beyond their ends."""
+
+    stride: int = static(default=1)
+
+    def columns(self, n_in):
+        at = np.arange(0, n_in, self.stride)[:, None] + np.arange(-1, 2)
+        return np.where(at < n_in, at, -1)
 
 
 class Row:
@@ -122,6 +143,25 @@ class LossRow(Row):
 
     __str__ = Row.__str__
 
+
+@dataclass(frozen=True)
+class BlockRow(Row):
+    """A block and how many numbers it reads."""
+
+    block: Block
+    n_in: int
+
+    __str__ = Row.__str__
+
+
+BLOCKS = [
+    BlockRow(Dense(3), 4),
+    BlockRow(Dense(2, bias=False), 3),
+    BlockRow(Dense(3, penalty=L1(0.1), penalize_bias=True, reads=("before", "inputs")), 5),
+    BlockRow(Table(3, n_in=4), 4),
+    BlockRow(Window(2, n_in=6), 6),
+    BlockRow(Window(3, stride=2, n_in=5), 5),
+]
 
 PENALTIES = [
     PenaltyRow(Zero(), sparse=False),

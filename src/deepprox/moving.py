@@ -135,6 +135,8 @@ def learn(
     problem: Problem, W: Weights, past: Past, share: Any, tol: Any
 ) -> tuple[tuple[np.ndarray, ...], Live, Past]:
     """New weights after a batch in their canonical form, what lives of them, and the past with the batch."""
+    if not all(block.by_unit for block in problem.network.blocks):
+        raise ValueError("partial_fit follows networks of dense blocks only: fit this one to all rows.")
     V, past = jax.tree.map(np.asarray, step(problem, W, past, share, tol))
     V, live = canonical(problem.network, V)
     past = jax.tree.map(np.asarray, joined(problem, V, without_dead(past, V, live), share))

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox.arrays import namespace
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.struct import replace, struct
 
 NEAR_ZERO = 1e-6  # activations below it bend as if they were there
@@ -31,18 +31,24 @@ class Pass(NamedTuple):
     reads: tuple[Array, ...]
 
 
-class Columns(NamedTuple):
-    """Which of the numbers that a block reads come from the block before, and which are inputs."""
+class Wiring(NamedTuple):
+    """Which of the numbers that a block reads come from the block before, which are inputs, what it gives."""
 
     before: slice
     inputs: slice
+    numbers: int
+
+    @property
+    def n_reads(self) -> int:
+        """How many numbers it reads."""
+        return self.inputs.stop
 
 
 @struct
 class Network:
     """Blocks from the input to the output; the last link is not used."""
 
-    blocks: tuple[Dense, ...]
+    blocks: tuple[Block, ...]
 
     @property
     def smooth(self) -> bool:
@@ -54,36 +60,56 @@ class Network:
         """Whether every block reads the one before and nothing else."""
         return all(block.reads == ("before",) for block in self.blocks[1:])
 
+    @property
+    def is_dense_chain(self) -> bool:
+        """Whether, besides, every number is a unit with weights of its own."""
+        return self.is_chain and all(block.by_unit for block in self.blocks)
+
+    def wiring(self, n_in: int) -> list[Wiring]:
+        """What every block reads and gives, for so many inputs; the first reads these alone."""
+        found, before = [Wiring(slice(0), slice(n_in), self.blocks[0].numbers(n_in))], self.blocks[0]
+        for block in self.blocks[1:]:
+            n = before.link.width(found[-1].numbers)
+            end = n + n_in * ("inputs" in block.reads)
+            found.append(Wiring(slice(n), slice(n, end), block.numbers(end)))
+            before = block
+        return found
+
     def sources(self, n_in: int) -> tuple[int, ...]:
         """How many numbers there are to read: the inputs, and the activations of every hidden block."""
-        return (n_in, *(block.link.width(block.size) for block in self.blocks[:-1]))
+        return (n_in, *(wired.before.stop for wired in self.wiring(n_in)[1:]))
 
-    def columns(self, n_in: int) -> list[Columns]:
-        """Where the sources of every block stand in what it reads; the first reads the inputs alone."""
-        found = [Columns(slice(0), slice(n_in))]
-        for block, n_before in zip(self.blocks[1:], self.sources(n_in)[1:]):
-            end = n_before + n_in * ("inputs" in block.reads)
-            found.append(Columns(slice(n_before), slice(n_before, end)))
-        return found
+    def numbers(self, n_in: int) -> tuple[int, ...]:
+        """How many numbers ``z`` of every block has."""
+        return tuple(wired.numbers for wired in self.wiring(n_in))
 
     def widths(self, n_in: int) -> tuple[int, ...]:
         """How many numbers every block reads."""
-        return tuple(columns.inputs.stop for columns in self.columns(n_in))
+        return tuple(wired.n_reads for wired in self.wiring(n_in))
 
     def shapes(self, n_in: int) -> list[tuple[int, int]]:
         """The shapes of the weights: a row for every unit, columns for the bias and what is read."""
-        return [(block.size, 1 + n) for block, n in zip(self.blocks, self.widths(n_in))]
+        return [block.shape(n) for block, n in zip(self.blocks, self.widths(n_in))]
 
     def n_inputs(self, W: Weights) -> int:
         """How many inputs weights are for."""
-        return W[0].shape[1] - 1
+        return self.blocks[0].n_read(W[0])
 
     def used(self, W: Weights) -> tuple[np.ndarray, ...]:
         """Masks of what is read through weights that are not zero: inputs, and activations of every block."""
-        every = [(np.asarray(w)[:, 1:] != 0).any(0) for w in W]
-        parts = [*zip(every, self.columns(self.n_inputs(W)))]
-        inputs = [mask[part.inputs] for mask, part in parts if mask[part.inputs].size]
-        return np.any(inputs, axis=0), *(mask[part.before] for mask, part in parts[1:])
+        wiring = self.wiring(self.n_inputs(W))
+        every = [block.used(w) for block, w in zip(self.blocks, W)]
+        inputs = [mask[wired.inputs] for mask, wired in zip(every, wiring) if mask[wired.inputs].size]
+        return np.any(inputs, axis=0), *(mask[wired.before] for mask, wired in zip(every[1:], wiring[1:]))
+
+    def without(self, W: Weights, l: int, unit: int) -> tuple[np.ndarray, ...]:
+        """The weights without one unit of a hidden block: it reads nothing, and nothing reads it."""
+        out, after, wired = [*map(np.array, W)], self.blocks[l + 1], self.wiring(self.n_inputs(W))[l + 1]
+        out[l][unit] = 0
+        gone = np.zeros(wired.n_reads, bool)
+        gone[wired.before] = self.blocks[l].by_place(np.arange(len(out[l])) == unit, wired.before.stop)
+        out[l + 1] = after.without(out[l + 1], gone)
+        return tuple(out)
 
     def n_weights(self, W: Weights) -> int:
         """How many weights there are: a bias that a block does not have is none."""

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from deepprox import batches
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.diary import Diary, Stages, Watch
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import unravel
@@ -84,7 +84,7 @@ def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     return [tuple(w.astype(np.asarray(problem.y).dtype) for w in W) for W in starts]
 
 
-def allowed(block: Dense, W: np.ndarray) -> np.ndarray:
+def allowed(block: Block, W: np.ndarray) -> np.ndarray:
     """The weights, brought to where the penalty is finite: it may be a constraint."""
     V: Any = W
     return W if np.isfinite(block.value(V)) else np.asarray(block.prox(V, 1.0))

@@ -26,7 +26,7 @@ import numpy as np
 from deepprox.cache import Sealed
 from deepprox.runtime import kept_programs
 
-CODE = ".", "joining", "losses", "penalties", "splitting", "spreading"  # folders of what is traced
+CODE = ".", "blocks", "joining", "losses", "penalties", "splitting", "spreading"  # folders of what is traced
 BEGAN = time.time()
 AS_EVER = "jax_disable_jit", "jax_debug_nans", "jax_debug_infs"  # settings that look at single operations
 

@@ -6,8 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from deepprox import links, losses, penalties
-from rows import GROUP_LINKS, LINKS, LOSSES, PENALTIES
+from deepprox import blocks, links, losses, penalties
+from rows import BLOCKS, GROUP_LINKS, LINKS, LOSSES, PENALTIES
 
 
 def classes(module, contract):
@@ -18,6 +18,7 @@ def classes(module, contract):
 
 
 VOCABULARY = [
+    *((c, [row.block for row in BLOCKS]) for c in classes(blocks, blocks.Block)),
     *((c, [row.link for row in [*LINKS, *GROUP_LINKS]]) for c in classes(links, links.Link)),
     *((c, [row.loss for row in LOSSES]) for c in classes(losses, losses.Loss)),
     *((c, [row.penalty for row in PENALTIES]) for c in classes(penalties, penalties.Penalty)),

@@ -6,6 +6,8 @@ import pytest
 from deepprox import links, losses, penalties
 from deepprox.activities import ActivityGroup, ActivityL1
 from deepprox.joining import bends, kinks
+from deepprox.joining.hessian import loss_hessian
+from deepprox.joining.products import columns
 from deepprox.problem import Network
 from deepprox.struct import replace
 from stages.problems import problem
@@ -51,3 +53,20 @@ def test_the_chain_rule_gives_what_passes_through_the_network_give(case, blurred
         np.testing.assert_allclose(found.dg[k, later], np.asarray(told.dg)[unit, units[later]], atol=1e-14)
         checked += np.abs(found.dg[k, later]).max() > 1e-6
     assert checked >= len(some) - 1  # a rectified unit may be off everywhere
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_products_give_what_the_units_give(case):
+    link, hidden, loss, activity = case
+    posed, W = problem(link, penalties.L1(0.01), hidden=hidden, loss=loss)
+    blocks = [replace(block, activity=activity) for block in posed.network.blocks[:-1]]
+    posed = replace(posed, network=Network((*blocks, posed.network.blocks[-1])))
+    rng = np.random.default_rng(0)
+    W = tuple(w + 0.3 * rng.normal(size=w.shape) for w in W)
+    slopes = kinks.no_slopes(posed)
+    if link.kinks:
+        slopes.held[0][3, 2], slopes.slope[0][3, 2] = True, 0.3
+    live = np.flatnonzero(rng.random(sum(w.size for w in W)) < 0.6)
+    pull = rng.normal(size=len(W[-1]))
+    told = loss_hessian(posed, W, slopes, live, pull)
+    np.testing.assert_allclose(columns(posed, W, slopes, live, pull, False), told, atol=1e-12)

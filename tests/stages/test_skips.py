@@ -12,7 +12,6 @@ from deepprox.joining import kinks
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.hessian import hessian
 from deepprox.joining.live import canonical, live_part
-from deepprox.joining.pruning import without
 from deepprox.problem import Network
 from deepprox.pruned import prune
 from deepprox.solve import Options, initial, solve
@@ -121,8 +120,8 @@ def test_the_canonical_form_the_live_part_and_what_is_left_are_the_same_function
     W[0][5:, 1:] = 0  # constants
     W[-1][:, 3] = 0  # a unit that nothing reads
     W[0][:, 2] = 0
-    for w, columns in zip(W[1:], posed.network.columns(4)[1:]):
-        w[:, 1:][:, columns.inputs][:, 1:2] = 0  # an input that nothing reads
+    for w, wired in zip(W[1:], posed.network.wiring(4)[1:]):
+        w[:, 1:][:, wired.inputs][:, 1:2] = 0  # an input that nothing reads
     eta = by_hand(posed, W)
     form, live = canonical(posed.network, tuple(W))
     np.testing.assert_allclose(by_hand(posed, form), eta, atol=1e-12)
@@ -136,7 +135,7 @@ def test_the_canonical_form_the_live_part_and_what_is_left_are_the_same_function
     np.testing.assert_array_equal(part.put_rows(part.take_rows(ravel(form))), ravel(form))
     left = prune(posed.network, tuple(W))
     np.testing.assert_allclose(left.network.forward(left.W, posed.X[:, left.places[0]])[-1], eta, atol=1e-12)
-    gone = without(form, 0, 0)
+    gone = posed.network.without(form, 0, 0)
     assert not posed.network.used(gone)[1][0]
 
 

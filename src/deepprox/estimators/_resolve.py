@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 
 from deepprox import links
 from deepprox.activities import Activity
-from deepprox.blocks import Dense
+from deepprox.blocks import Block, Dense
 from deepprox.checks import is_number, is_whole, shown
 from deepprox.estimators._words import as_arrays, need_numbers, need_strength, rehearse
 from deepprox.links import Link
@@ -129,20 +129,23 @@ PENALTIES: Mapping[str, Callable[[float], Penalty]] = {
 
 def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.dtype) -> Network:
     """Blocks from sizes, links, penalties with their strength, activities, and which biases there are."""
-    sizes = (*resolve_sizes(params["hidden_layer_sizes"]), n_out)
-    hidden = resolve_links(params["link"], len(sizes) - 1)
-    penalties = resolve_penalties(params["penalty"], params["alpha"], len(sizes))
-    blocks: list[Dense] = []
+    layers = (*resolve_sizes(params["hidden_layer_sizes"]), Dense(n_out))
+    hidden = resolve_links(params["link"], len(layers) - 1)
+    penalties = resolve_penalties(params["penalty"], params["alpha"], len(layers))
+    blocks: list[Block] = []
     width = n_in
-    activities = (*resolve_activities(params["activity"], len(sizes) - 1), None)
-    for size, link, penalty, activity in zip(sizes, (*hidden, links.Identity()), penalties, activities):
+    activities = (*resolve_activities(params["activity"], len(layers) - 1), None)
+    for given, link, penalty, activity in zip(layers, (*hidden, links.Identity()), penalties, activities):
         link, penalty = as_arrays(link, dtype), as_arrays(penalty, dtype)
-        bias = resolve_intercept(params) or len(blocks) < len(sizes) - 1
-        block = Dense(size, link, penalty, bool(params["penalize_bias"]), None, bias)
-        weights = jax.ShapeDtypeStruct((size, 1 + width - block.first), dtype)
+        own = {"bias": resolve_intercept(params) or len(blocks) < len(layers) - 1}
+        own |= {"penalize_bias": bool(params["penalize_bias"]), "penalty": penalty, "link": link}
+        block = replace(resolve_block(given, width, bool(blocks), params), **own)
+        n_units, n_columns = block.shape(width)
+        weights = jax.ShapeDtypeStruct((n_units, n_columns - block.first), dtype)
         rehearse(penalty, "value", penalty.value, weights, ())
         prox = lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype))  # noqa: E731
         rehearse(penalty, "prox", prox, weights, weights.shape)
+        size = block.numbers(width)
         width = link.width(size)
         for n in ROWS:
             rehearse(link, "call", link, jax.ShapeDtypeStruct((n, size), dtype), (n, width))
@@ -155,6 +158,37 @@ def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.
     return Network(tuple(blocks))
 
 
+def resolve_block(given: int | Block, n_in: int, inside: bool, params: Mapping[str, Any]) -> Block:
+    """A block that reads ``n_in`` numbers, of other blocks if it is ``inside``, from a width or a block."""
+    if not isinstance(given, Block):
+        return Dense(given)
+    name = type(given).__name__
+    if jax.tree.leaves(given) == [given]:
+        raise ValueError(
+            f"{name} is a block that programs do not know: declare it with deepprox.struct.struct."
+        )
+    if type(given.link) is not links.Identity or type(given.penalty) is not Zero or given.activity:
+        raise ValueError(
+            f"A block in hidden_layer_sizes has the link, penalty and activity of the estimator: "
+            f"leave those of {name} out, and give link=, penalty= or activity= a tuple."
+        )
+    if given.by_unit:
+        return given
+    if not inside and params["standardize"]:
+        raise ValueError(
+            f"{name} reads an input at several places, where it has one scale: set standardize=False, "
+            f"or let a dense layer come before."
+        )
+    at = given.columns(n_in)
+    if not (isinstance(at, np.ndarray) and at.ndim == 2 and at.dtype.kind == "i" and at.size):
+        raise ValueError(f"{name}.columns({n_in}) must be a table of whole numbers, places by columns.")
+    if at.min() < -1 or at.max() >= n_in:
+        raise ValueError(
+            f"{name}.columns({n_in}) must hold numbers from -1 to {n_in - 1}, got {at.min()} to {at.max()}."
+        )
+    return replace(given, n_in=n_in)
+
+
 def resolve_intercept(params: Mapping[str, Any]) -> bool:
     """Whether the outputs have a bias."""
     return bool(params["fit_intercept"])
@@ -165,9 +199,9 @@ def resolve_centre(params: Mapping[str, Any]) -> bool:
     return resolve_intercept(params) or bool(resolve_sizes(params["hidden_layer_sizes"]))
 
 
-def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
-    """Widths of the hidden layers; none at all is a generalised linear model."""
-    if isinstance(hidden_layer_sizes, Integral):
+def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int | Block, ...]:
+    """Widths of the hidden layers, or blocks; none at all is a generalised linear model."""
+    if isinstance(hidden_layer_sizes, Integral | Block):
         hidden_layer_sizes = (hidden_layer_sizes,)
     # a fit reads them more than once and in order
     once = isinstance(hidden_layer_sizes, Iterator | Set | Mapping | bytes | bytearray)
@@ -175,12 +209,13 @@ def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
         sizes = (None,) if once else tuple(islice(hidden_layer_sizes, MOST_LAYERS))
     except TypeError:
         sizes = (None,)
-    if len(sizes) == MOST_LAYERS or not all(is_whole(size) for size in sizes):
+    whole = [is_whole(size.size if isinstance(size, Block) else size) for size in sizes]
+    if len(sizes) == MOST_LAYERS or not all(whole):
         raise ValueError(
             f"hidden_layer_sizes must be whole numbers of at least 1, one per hidden layer, in a tuple or a "
             f"list, got {shown(hidden_layer_sizes)}."
         )
-    return tuple(int(size) for size in sizes)
+    return tuple(size if isinstance(size, Block) else int(size) for size in sizes)
 
 
 def resolve_links(link: Any, n_hidden: int) -> tuple[Link, ...]:

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deepprox.blocks import Block
 from deepprox.spreading import Spread, same
 
 
@@ -14,9 +15,14 @@ class Scale(NamedTuple):
     spread: np.ndarray
     constant: np.ndarray
 
+    @property
+    def trivial(self) -> bool:
+        """Whether inputs are as they were given."""
+        return not self.mean.any() and bool((self.spread == 1).all())
+
     def standardize(self, X: np.ndarray) -> np.ndarray:
         """Inputs on the solver's scale; a constant one is 0, not the rounding error of its mean."""
-        if not self.mean.any() and (self.spread == 1).all() and not self.constant.any():
+        if self.trivial and not self.constant.any():
             return X
         # in units of the spread, where no difference of two numbers overflows
         unit = power_of_two(self.spread, X.dtype)
@@ -28,12 +34,17 @@ class Scale(NamedTuple):
 
     def to_inputs(self, W: np.ndarray) -> np.ndarray:
         """First-block weights, bias in column 0, for the user's inputs."""
-        slopes = W[:, 1:] / self.spread
-        return np.column_stack([W[:, 0] - slopes @ self.mean, slopes])
+        if self.trivial:
+            return W
+        slopes = Block.slopes(W) / self.spread
+        return np.column_stack([Block.biases(W) - slopes @ self.mean, slopes])
 
     def from_inputs(self, W: np.ndarray) -> np.ndarray:
         """First-block weights, bias in column 0, for standardised inputs: the inverse."""
-        return np.column_stack([W[:, 0] + W[:, 1:] @ self.mean, W[:, 1:] * self.spread])
+        if self.trivial:
+            return W
+        slopes = Block.slopes(W)
+        return np.column_stack([Block.biases(W) + slopes @ self.mean, slopes * self.spread])
 
 
 def power_of_two(size: np.ndarray, dtype: Any = np.float64) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from deepprox import links, losses
+from deepprox.blocks import Block
 from deepprox.checks import need_name
 from deepprox.losses.positive import largest
 from deepprox.pruned import Pruned, prune
@@ -92,24 +93,24 @@ class Graph:
 
 def forward(graph: Graph, pruned: Pruned, scale: Any) -> str:
     """``eta`` of the raw inputs."""
-    if not pruned.network.is_chain:
-        raise ValueError("ONNX export knows blocks that read the block before; one here reads inputs too.")
+    if not pruned.network.is_dense_chain:
+        raise ValueError("ONNX export knows dense blocks that read the block before, and others are here.")
     inputs, first = pruned.places[0], pruned.W[0]
     if not len(inputs):  # every row gets the last bias: a weight of 0 on some input gives it its rows
         inputs, first = np.arange(1), np.column_stack([first, np.zeros(len(first))])
     mean, spread, constant = (part[inputs] for part in scale)
-    slopes = np.where(constant, 0.0, first[:, 1:] / spread)
+    slopes = np.where(constant, 0.0, Block.slopes(first) / spread)
     centre = mean.astype(graph.dtype)
-    bias = first[:, 0] + slopes @ (centre.astype(float) - mean)
+    bias = Block.biases(first) + slopes @ (centre.astype(float) - mean)
     reads = graph.add("Gather", "X", graph.constant(inputs, np.int64), axis=1)
     if centre.any():
         reads = graph.add("Sub", reads, graph.constant(centre))
-    blocks = [(slopes, bias), *((w[:, 1:], w[:, 0]) for w in pruned.W[1:])]
+    blocks = [(slopes, bias), *((Block.slopes(w), Block.biases(w)) for w in pruned.W[1:])]
     for l, (w, b) in enumerate(blocks):
         product = graph.add("MatMul", reads, graph.constant(w.T))
         reads = graph.add("Add", product, graph.constant(b))
-        if l < len(pruned.links):
-            reads = _link(graph, pruned.links[l], reads, len(b))
+        if l < len(blocks) - 1:
+            reads = _link(graph, pruned.network.blocks[l].link, reads, len(b))
     return reads
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from jax import Array
 
 from deepprox import traces
+from deepprox.blocks import Block
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import width
@@ -140,7 +141,7 @@ def chained(at: Local, W: Weights, hidden: np.ndarray, pulled: np.ndarray) -> Be
     g, after, below = at.g, np.arange(n_out), {len(W) - 1: at.V}
     for l in reversed(range(len(W) - 1)):
         here, units = parts[l], hidden[parts[l]] - ends[l]
-        A = np.asarray(W[l + 1])[after][:, 1 + units].T
+        A = Block.slopes(np.asarray(W[l + 1]))[after][:, units].T
         (slope, bend, charge, stiffness), up = (a[units] for a in at.blocks[l]), A @ g
         g, told = slope * up + charge, slope * (A @ told) + charge
         out.g[here] = told

@@ -7,9 +7,11 @@ A weight ``w_aj`` reaches the loss through its unit's pre-activation alone: movi
     H[aj, bk] = sum_i F_ij (dg_ib / dz_ia  F_ik  +  g_ib  dF_ik / dz_ia).
 
 ``dg`` and ``dF`` (:mod:`deepprox.joining.bends`) are as many as there are live units, not as live weights.
+Blocks whose weights are shared by several places take :mod:`deepprox.joining.products`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,10 +20,12 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox import traces
+from deepprox.blocks import Block
 from deepprox.joining.bends import Bends, bends
 from deepprox.joining.certificate import flatten, unravel
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import width
+from deepprox.joining.products import columns
 from deepprox.problem import Network, Problem, Weights
 from deepprox.runtime import share_out
 from deepprox.struct import replace
@@ -99,7 +103,7 @@ def hessian(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray, grad
     weights, since there the bias makes up for their mean.
     """
     levels = problem.allsum.in_memory and problem.network.blocks[-1].free_bias
-    pull = unravel(gradient, W)[-1][:, 0] if gradient is not None and levels else None
+    pull = Block.biases(unravel(gradient, W)[-1]) if gradient is not None and levels else None
     return Hessian(loss_hessian(problem, W, slopes, live, pull), penalty_hessian(problem.network, W, live))
 
 
@@ -132,15 +136,13 @@ def loss_hessian(
     What comes from a ``pull`` on the mean of every output is left out of products of two weights. Where
     observations are too many to have slopes of their own at kinks, kinks are blurred.
     """
-    at, n_hidden, n_out = Places.of(live, W), sum(len(w) for w in W[:-1]), len(W[-1])
-    reading = np.concatenate([np.zeros(0, bool), *(np.asarray(w)[:, 1:].any(1) for w in W[:-1])])
-    reading[at.unit[at.unit < n_hidden]] = True
-    hidden = np.flatnonzero(reading)
-    # units that have a part in it, counted anew
-    at = at._replace(unit=np.searchsorted(np.concatenate([hidden, n_hidden + np.arange(n_out)]), at.unit))
+    blocks, n_out = problem.network.blocks, len(W[-1])
     pull = np.zeros(n_out, np.asarray(W[-1]).dtype) if pull is None else pull
-    each = 8 * (width(hidden.size, n_hidden) * sum(sum(w.shape) for w in W) + n_out**2)
     room, blurred = (BYTES, False) if problem.allsum.in_memory else (FEW_BYTES, True)
+    if all(block.by_unit for block in blocks):
+        each, of_rows = by_units(W, live)
+    else:
+        each, of_rows = 8 * sum(problem.network.numbers(problem.X.shape[1])), partial(columns, live=live)
     H = np.zeros((live.size, live.size))
     for turn in problem.allsum.turns(problem):
         n = turn.X.shape[0]
@@ -148,8 +150,23 @@ def loss_hessian(
         for rows in (slice(lo, lo + size) for lo in range(0, n, size)):
             X, y, weight = (np.asarray(a)[rows] for a in (turn.X, turn.y, turn.weight))
             some = replace(turn, X=X, y=y, weight=weight)
-            H += _assemble(bends(some, W, slopes.of(rows), hidden, pull, blurred), at)
+            H += of_rows(some, W, slopes.of(rows), pull=pull, blurred=blurred)
     return np.asarray(problem.allsum(H), float)
+
+
+def by_units(W: Weights, live: np.ndarray) -> tuple[int, Callable[..., np.ndarray]]:
+    """How many bytes an observation takes, and the second derivatives of some, from what their units do."""
+    at, n_hidden, n_out = Places.of(live, W), sum(len(w) for w in W[:-1]), len(W[-1])
+    reading = np.concatenate([np.zeros(0, bool), *map(Block.reading, W[:-1])])
+    reading[at.unit[at.unit < n_hidden]] = True
+    hidden = np.flatnonzero(reading)
+    # units that have a part in it, counted anew
+    at = at._replace(unit=np.searchsorted(np.concatenate([hidden, n_hidden + np.arange(n_out)]), at.unit))
+
+    def of_rows(some: Problem, W: Weights, slopes: Slopes, pull: np.ndarray, blurred: bool) -> np.ndarray:
+        return _assemble(bends(some, W, slopes, hidden, pull, blurred), at)
+
+    return 8 * (width(hidden.size, n_hidden) * sum(sum(w.shape) for w in W) + n_out**2), of_rows
 
 
 def _assemble(found: Bends, at: Places) -> np.ndarray:

@@ -42,8 +42,9 @@ class Held(NamedTuple):
     def of(cls, problem: Problem, W: Weights, slopes: Slopes) -> "Held":
         """Those of live units at observations that count: slopes of others change nothing."""
         counts, found = np.asarray(problem.weight)[:, None] > 0, [np.zeros((3, 0), int)]
-        for l, (w, mask) in enumerate(zip(W, slopes.held, strict=False)):
-            row, unit = np.nonzero(np.asarray(mask) & counts & np.asarray(w).any(1))
+        for l, (block, w, mask) in enumerate(zip(problem.network.blocks, W, slopes.held, strict=False)):
+            alive = block.by_place(np.asarray(w).any(1), mask.shape[1])
+            row, unit = np.nonzero(np.asarray(mask) & counts & alive)
             found.append(np.stack([np.full(row.size, l), row, unit]))
         block, row, unit = np.concatenate(found, axis=1)
         sizes = problem.allsum.gather(np.asarray(row.size))
@@ -90,7 +91,7 @@ class Held(NamedTuple):
         """Their derivatives in all weights, one row each, of all processes; None where they are too many."""
         if self.total > kinks_.N_CANDIDATES:
             return None
-        first = np.cumsum([0, *(len(w) for w in W)])
+        first = np.cumsum([0, *problem.network.numbers(problem.X.shape[1])])
         row, unit = np.full(self.total, -1), np.zeros(self.total, int)
         mine = slice(self.before, self.before + self.row.size)
         row[mine], unit[mine] = self.row, first[self.block] + self.unit

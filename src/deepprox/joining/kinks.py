@@ -82,7 +82,8 @@ class Kinks(NamedTuple):
 
 def no_slopes(problem: Problem) -> Slopes:
     """Every link with its own derivative everywhere."""
-    shapes = [(problem.X.shape[0], block.size) for block in problem.network.blocks[:-1]]
+    n, n_in = problem.X.shape
+    shapes = [(n, numbers) for numbers in problem.network.numbers(n_in)[:-1]]
     # zeros cost nothing on the host, and where programs run elsewhere the way there does
     zeros: Any = np.zeros if problem.allsum != same or jax.default_backend() == "cpu" else jnp.zeros
     return Slopes(tuple(zeros(s, bool) for s in shapes), tuple(zeros(s, problem.X.dtype) for s in shapes))
@@ -229,14 +230,20 @@ def redundant_biases(problem: Problem, W: Weights, own: tuple, slopes: Slopes) -
     masks = [np.zeros(np.shape(w), bool) for w in W]
     counts = np.asarray(problem.weight) > 0
     for l, (block, after) in enumerate(pairwise(problem.network.blocks)):
-        free = block.free_bias and after.free_bias and not block.activity
-        if free and block.link.kinks and block.link.elementwise and problem.allsum.in_memory:
+        free = block.free_bias and after.free_bias and block.by_unit and after.by_unit
+        if (
+            free
+            and not block.activity
+            and block.link.kinks
+            and block.link.elementwise
+            and problem.allsum.in_memory
+        ):
             slope = np.where(slopes.held[l], slopes.slope[l], np.asarray(own[l]))[counts]
             ends = slope.min(0, initial=np.inf), -slope.max(0, initial=-np.inf)
             lowest, highest = problem.allsum.gather(np.stack(ends)).min(0)
-            masks[l][:, 0] = lowest == -highest
+            block.biases(masks[l])[:] = lowest == -highest
     if problem.loss.differences and problem.network.blocks[-1].free_bias:
-        masks[-1][0, 0] = True
+        problem.network.blocks[-1].biases(masks[-1])[0] = True
     return np.concatenate([mask.ravel() for mask in masks])
 
 
@@ -401,14 +408,15 @@ def _derivatives(problem: Problem, W: Weights, slopes: Slopes, pick: Array) -> A
 def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.ndarray:
     """``J_k``: the derivative of every candidate in all weights, one row each.
 
-    What a unit of the first block reads does not depend on weights, and is the derivative in its own.
+    What a unit of a dense first block reads does not depend on weights, and is the derivative in its own.
     """
     J, here = np.zeros((kinks.offset.size, sum(w.size for w in W))), kinks.row >= 0
-    first = np.flatnonzero(here & (kinks.unit < len(W[0])))
+    n_first = len(W[0]) if problem.network.blocks[0].by_unit else 0
+    first = np.flatnonzero(here & (kinks.unit < n_first))
     X = np.asarray(problem.X)[kinks.row[first]]
     of_units = J[:, : W[0].size].reshape(len(J), *np.shape(W[0]))
     of_units[first, kinks.unit[first]] = np.insert(X, 0, 1, axis=1)
-    later = np.flatnonzero(here & (kinks.unit >= len(W[0])))
+    later = np.flatnonzero(here & (kinks.unit >= n_first))
     if later.size:
         row, unit = np.zeros((2, N_CANDIDATES), int)
         row[: later.size], unit[: later.size] = kinks.row[later], kinks.unit[later]

@@ -7,6 +7,7 @@ stays the same.
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,6 @@ from jax import Array
 
 from deepprox import traces
 from deepprox.arrays import as_taken
-from deepprox.blocks import Dense
 from deepprox.problem import Network, Problem, Weights
 from deepprox.struct import replace
 
@@ -38,10 +38,13 @@ class Live(NamedTuple):
 
     def weights(self, network: Network, l: int) -> np.ndarray:
         """Mask of the weights of block ``l`` between live places, biases included."""
-        every = np.ones(network.blocks[l].size, bool)
-        after = self.reads[l + 1] if l + 1 < len(self.reads) else every
-        units = after if after.size == every.size else every  # a pooled unit is kept
-        return units[:, None] & np.concatenate([[True], network.read(l, self.reads[l], self.inputs)])[None, :]
+        block, reads = network.blocks[l], network.read(l, self.reads[l], self.inputs)
+        units = np.ones(block.size, bool)
+        if l + 1 < len(self.reads) and self.reads[l + 1].size == block.numbers(reads.size):
+            units = block.by_owner(self.reads[l + 1])  # but a pooled unit is kept
+        mask = np.zeros(block.shape(reads.size), bool)
+        mask[block.grid(np.flatnonzero(units), np.flatnonzero(reads), reads.size)] = True
+        return mask
 
 
 def absorbed(network: Network, W: Weights, kept: Kept | None = None) -> tuple[np.ndarray, ...]:
@@ -49,28 +52,30 @@ def absorbed(network: Network, W: Weights, kept: Kept | None = None) -> tuple[np
 
     Units that are ``kept``, a mask for every hidden block, stay as they are.
     """
-    out, columns = [np.array(w) for w in W], network.columns(network.n_inputs(W))
-    changed = True
+    out, changed = [np.array(w) for w in W], True
+    wiring = network.wiring(network.n_inputs(W))
     while changed:
         changed = False
-        for l, block in enumerate(network.blocks[:-1]):
+        for l, (block, after) in enumerate(pairwise(network.blocks)):
             if not block.link.elementwise:
                 continue  # what is read is not one unit's
-            here, after = out[l], out[l + 1]
-            slopes = after[:, 1:][:, columns[l + 1].before]
-            feeds = (slopes != 0).any(0)
-            goes = np.ones(len(here), bool) if kept is None else ~kept[l]
-            constant = goes & feeds & ~(here[:, 1:] != 0).any(1)
+            goes = np.ones(len(out[l]), bool) if kept is None else ~kept[l]
+            feeds = block.by_owner(after.used(out[l + 1])[wiring[l + 1].before])
+            constant = goes & feeds & ~block.reading(out[l])
             if constant.any():
-                level = np.asarray(block.link(as_taken(here[:, 0], block.link)))
-                after[:, 0] += slopes[:, constant] @ level[constant]
-                slopes[:, constant] = 0
-                feeds &= ~constant
+                level = np.asarray(block.link(as_taken(block.biases(out[l]), block.link)))
+                levels = np.full(wiring[l + 1].n_reads, np.nan, level.dtype)
+                levels[wiring[l + 1].before] = block.by_place(
+                    np.where(constant, level, np.nan), wiring[l].numbers
+                )
+                moved = after.absorbed(out[l + 1], levels)
+                changed |= bool((moved != out[l + 1]).any())
+                out[l + 1] = moved
+                feeds = block.by_owner(after.used(moved)[wiring[l + 1].before])
             dead = goes & ~feeds
-            if here[dead].any():
-                here[dead] = 0
+            if out[l][dead].any():
+                out[l][dead] = 0
                 changed = True
-            changed |= bool(constant.any())
     return tuple(out)
 
 
@@ -132,7 +137,7 @@ class Part(NamedTuple):
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many inputs and units there are in the whole."""
-        return len(self.places[0]), *(block.size for block in self.network.blocks)
+        return len(self.places[0]), *self.network.numbers(len(self.places[0]))
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
@@ -195,9 +200,8 @@ class Part(NamedTuple):
 
     def _grids(self) -> list:
         masks = [np.isin(np.arange(n), place) for n, place in zip(self.sizes, self.places[:-1])]
-        reads = self.network.reads(masks[0], masks[1:])
-        columns = [np.concatenate([[0], 1 + np.flatnonzero(mask)]) for mask in reads]
-        return [np.ix_(rows, cols) for rows, cols in zip(self.places[1:], columns)]
+        rows = zip(self.network.blocks, self.places[1:], self.network.reads(masks[0], masks[1:]))
+        return [block.grid(units, np.flatnonzero(mask), mask.size) for block, units, mask in rows]
 
 
 def _place(small: Any, grid: Any, shape: tuple[int, int]) -> np.ndarray:
@@ -209,8 +213,8 @@ def _place(small: Any, grid: Any, shape: tuple[int, int]) -> np.ndarray:
 
 def whole(problem: Problem) -> Part:
     """The problem as a part of itself."""
-    sizes = (problem.X.shape[1], *(block.size for block in problem.network.blocks))
-    return Part(problem, tuple(np.arange(n) for n in sizes), problem.network)
+    n_in = problem.X.shape[1]
+    return Part(problem, tuple(map(np.arange, (n_in, *problem.network.numbers(n_in)))), problem.network)
 
 
 def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps: float = math.inf) -> Part:
@@ -225,7 +229,7 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps:
     n_all = n_weights(full.shapes)
     if jax.default_backend() != "cpu" and not widths and not _worth(problem, n_all, steps):
         return full
-    if not all(_can_shrink(block) for block in problem.network.blocks):
+    if not all(block.shrinks for block in problem.network.blocks):
         return full
     wanted = np.maximum(live_widths(live), widths or 0)
     places = (full.places[0], *map(_fill, live.reads[1:], wanted), full.places[-1])
@@ -249,12 +253,6 @@ def _worth(problem: Problem, n_weights: int, steps: float) -> bool:
     """Whether half of the products of so many steps take longer than compiling another program."""
     price = CPU if jax.default_backend() == "cpu" else GPU
     return not problem.allsum.in_memory or steps * problem.n_rows * n_weights / 2 >= price
-
-
-def _can_shrink(block: Dense) -> bool:
-    """Whether a block is the same with fewer units: not if units are grouped, or weights told apart."""
-    told_apart = any(np.ndim(leaf) for leaf in jax.tree.leaves(block.penalty))
-    return block.link.elementwise and block.rests and block.penalty.any_shape and not told_apart
 
 
 def n_weights(shapes: Iterable[tuple[int, int]]) -> int:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import certificate, flatten, ravel, unravel
 from deepprox.joining.kinks import Slopes
@@ -45,7 +45,8 @@ def _at(problem: Problem, W: Weights, slopes: Slopes, step: Array, ride: Array) 
         return problem.smooth_part(at), (problem.data_loss(at.Z[-1]), at.Z)
 
     hidden = problem.network.blocks[:-1]
-    nudge = tuple(jnp.zeros((len(problem.X), block.link.width(block.size)), w.dtype) for block in hidden)
+    n, n_in = problem.X.shape
+    nudge = tuple(jnp.zeros((n, width), w.dtype) for width in problem.network.sources(n_in)[1:])
     (smooth, (loss, Z)), (gradient, upstream) = jax.value_and_grad(mean_loss, (0, 1), has_aux=True)(w, nudge)
     smooth, loss, gradient = problem.allsum((smooth, loss, gradient))
     residual = flat.residual(w, gradient, step)
@@ -88,7 +89,7 @@ def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
         if l == 0 or not network.blocks[l].free_bias:
             return z
         off = problem.allsum(problem.weight @ (told.Z[l] - z))
-        out[l] = V[l].at[:, 0].add(off)
+        out[l] = network.blocks[l].raised(V[l], off)
         return z + off
 
     network.run(V, problem.X, levelled)
@@ -168,5 +169,5 @@ def _idle_shares(
 
 
 @jax.jit
-def _block_residual(block: Dense, W: Array, gradient: Array, step: Array) -> Array:
+def _block_residual(block: Block, W: Array, gradient: Array, step: Array) -> Array:
     return (W - block.prox(W - step * gradient, step)) / step

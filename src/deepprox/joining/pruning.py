@@ -80,17 +80,10 @@ def missed_least(problem: Problem, W: Weights) -> list[Weights]:
     trials = []
     for l, (block, used) in enumerate(zip(problem.network.blocks, problem.network.used(W)[1:])):
         if block.link.elementwise:  # else what is read is not one unit's
-            trials += [without(W, l, int(unit)) for unit in np.flatnonzero(used)]
+            units = np.flatnonzero(block.by_owner(used))
+            trials += [problem.network.without(W, l, int(unit)) for unit in units]
     levels = [float(look(problem, trial, no_slopes(problem), 1.0).objective) for trial in trials]
     return [trials[k] for k in np.argsort(levels)]
-
-
-def without(W: Weights, l: int, unit: int) -> Weights:
-    """The weights without one unit of block ``l``."""
-    out = list(map(np.array, W))
-    out[l][unit] = 0
-    out[l + 1][:, 1 + unit] = 0
-    return tuple(out)
 
 
 def to_the_end(

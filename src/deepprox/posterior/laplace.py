@@ -28,7 +28,7 @@ import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.special import gammaln, log_ndtr
 
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.checks import need_name
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import canonical
@@ -252,7 +252,7 @@ def _log_constants(target: Target, W: Weights) -> float | str:
     return total
 
 
-def log_prior_constant(block: Dense, scale: float) -> Any:
+def log_prior_constant(block: Block, scale: float) -> Any:
     """``-log integral exp(-scale penalty(w)) dw`` of one weight; None where it is not known."""
     penalty = block.penalty
     if not isinstance(penalty, L1 | L2 | ElasticNet | StudentT | LogSum):

@@ -22,7 +22,7 @@ import scipy.linalg
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.losses import Logistic, Softmax
 from deepprox.penalties import L1, L2, ElasticNet, Zero
 from deepprox.posterior.chains import CHUNK, Record
@@ -53,7 +53,7 @@ def need(target: Target) -> Any:
     return random_polyagamma
 
 
-def rates(block: Dense, shape: tuple[int, int], scale: float) -> tuple[np.ndarray, np.ndarray]:
+def rates(block: Block, shape: tuple[int, int], scale: float) -> tuple[np.ndarray, np.ndarray]:
     """The prior ``exp(-rate |w| - precision w^2 / 2)`` of every weight; 0 and 0 for a free bias."""
     penalty, free = block.penalty, int(block.free_bias)
     rate, precision = np.zeros(shape), np.zeros(shape)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.losses import Loss
 from deepprox.problem import Network
 
@@ -44,7 +44,7 @@ def probe_penalties(network: Network, shapes: Any, size: float) -> np.ndarray:
     return np.concatenate([_probe(b, shape, size) for b, shape in zip(network.blocks, shapes)], axis=1)
 
 
-def _probe(block: Dense, shape: tuple[int, int], size: float) -> np.ndarray:
+def _probe(block: Block, shape: tuple[int, int], size: float) -> np.ndarray:
     """The same for the weights of one block."""
     n = shape[0] * shape[1]
     alike = block.penalty.any_shape and not any(np.ndim(leaf) for leaf in jax.tree.leaves(block.penalty))
@@ -58,7 +58,7 @@ def _probe(block: Dense, shape: tuple[int, int], size: float) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames="shape")
-def _values(block: Dense, which: Any, sizes: Any, shape: tuple[int, int]) -> Any:
+def _values(block: Block, which: Any, sizes: Any, shape: tuple[int, int]) -> Any:
     def one(size: Any, j: Any) -> Any:
         return block.value(jnp.zeros(shape).ravel().at[j].set(size).reshape(shape))
 
@@ -74,7 +74,7 @@ def need_proper(target: Any) -> None:
     last = flat.size - shapes[-1][0] * shapes[-1][1]
     by_row = flat[last:].reshape(shapes[-1])
     deep = len(shapes) > 1
-    if flat[:last].any() or (deep and by_row[:, 1:].any()):
+    if flat[:last].any() or (deep and Block.slopes(by_row).any()):
         raise ValueError(
             f"The posterior is improper: {_names(network, flat, shapes)} too little for large weights, and "
             f"in a network the data do not hold them: use a penalty that grows, such as 'l1' or 'l2', or a "

@@ -161,7 +161,7 @@ def _ridge(problem: Problem, shapes: tuple[tuple[int, int], ...], bias_scale: fl
     parts = [np.zeros(shape) for shape in shapes]
     for block, part in zip(problem.network.blocks[:-1], parts):
         if block.free_bias:
-            part[:, 0] = bias_scale**-2
+            block.biases(part)[:] = bias_scale**-2
     return ravel(tuple(parts))
 
 
@@ -169,5 +169,5 @@ def _anchor(problem: Problem, shapes: tuple[tuple[int, int], ...]) -> np.ndarray
     """The mean of free softmax biases, as a vector that is multiplied with the weights; else 0."""
     parts = [np.zeros(shape) for shape in shapes]
     if problem.loss.simplex and problem.network.blocks[-1].free_bias:
-        parts[-1][:, 0] = 1 / len(parts[-1])
+        problem.network.blocks[-1].biases(parts[-1])[:] = 1 / len(parts[-1])
     return ravel(tuple(parts))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deepprox.blocks import Block
 from deepprox.files import path_of, write_text
 from deepprox.pruned import Pruned, prune
 from deepprox.report.summary import name_of
@@ -182,15 +183,15 @@ def _legend(layout: Layout) -> str:
 
 def _lines(pruned: Pruned) -> tuple[list[np.ndarray], list[int]]:
     """Weights between columns, a pool of units as one, and how many units every pool has."""
-    if not pruned.network.is_chain:
-        raise ValueError("The drawing knows blocks that read the block before; one here reads inputs too.")
+    if not pruned.network.is_dense_chain:
+        raise ValueError("The drawing knows dense blocks that read the block before, and others are here.")
     lines, pools = [], []
     for l, w in enumerate(pruned.W):
-        n_units, n_reads = len(w), pruned.W[l + 1].shape[1] - 1 if l + 1 < len(pruned.W) else len(w)
+        n_units, n_reads = len(w), Block.slopes(pruned.W[l + 1]).shape[1] if l + 1 < len(pruned.W) else len(w)
         pool = n_units // max(n_reads, 1)
-        grouped = w[:, 1:].reshape(n_reads, pool, -1)
+        grouped = Block.slopes(w).reshape(n_reads, pool, -1)
         largest = np.abs(grouped).argmax(1)[:, None]
-        lines.append(np.take_along_axis(grouped, largest, 1)[:, 0])
+        lines.append(np.take_along_axis(grouped, largest, 1).squeeze(1))
         pools.append(pool)
     return lines, pools
 
@@ -205,13 +206,13 @@ def _columns(model: Any, pruned: Pruned, pools: list[int], outputs: Sequence[str
     for l, (w, pool) in enumerate(zip(pruned.W[:-1], pools)):
         word, total = "unit" if pool == 1 else "pool", blocks[l].size // pool
         firsts = places[l + 1][::pool] // pool
-        biases = [f", bias {b:+.4g}" if pool == 1 else "" for b in w[::pool, 0]]
+        biases = [f", bias {b:+.4g}" if pool == 1 else "" for b in Block.biases(w)[::pool]]
         notes = [f"{word} {u + 1}{bias}" for u, bias in zip(firsts, biases)]
         gone = [f"{word} {u + 1}" for u in range(total) if u not in {*firsts}]
         heading = f"{len(firsts)} of {total} {name_of(blocks[l].link)}"
         columns.append(Column(heading, [""] * len(firsts), notes, len(firsts), gone))
     names = [visible(str(name)) for name in outputs or _output_names(model)]
-    biases = [f", bias {b:+.4g}" if b or blocks[-1].bias else "" for b in pruned.W[-1][:, 0]]
+    biases = [f", bias {b:+.4g}" if b or blocks[-1].bias else "" for b in Block.biases(pruned.W[-1])]
     notes = [name + bias for name, bias in zip(names, biases)]
     return [*columns, Column(name_of(model.fitted_.loss), names, notes, len(names), [])]
 

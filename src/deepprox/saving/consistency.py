@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from deepprox.activities import Activity
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.links import Link
 from deepprox.losses import Loss
 from deepprox.penalties import Penalty
@@ -86,13 +86,13 @@ def _check_network(facts: _Facts) -> None:
     _need(isinstance(network.blocks, tuple) and network.blocks, "the network has no blocks")
     for block in network.blocks:
         right = (
-            isinstance(block, Dense)
+            isinstance(block, Block)
             and (type(block.size) is int and block.size >= 1)
             and isinstance(block.link, Link)
             and isinstance(block.penalty, Penalty)
             and isinstance(block.activity, Activity | None)
             and type(block.bias) is bool
-            and isinstance(block.reads, tuple)
+            and block.n_in is None
         )
         _need(right, "a block of the network has strange parts")
     _need(isinstance(facts["loss"], Loss), "the loss is not one")
@@ -105,7 +105,7 @@ def _check_weights(facts: _Facts) -> None:
     _need(_shaped(W, shapes, "f"), f"the weights do not have the shapes {shapes} of the network")
     _need(len({w.dtype for w in W}) == 1, "the weights are not of one precision")
     _need(all(np.isfinite(w).all() for w in W), "some weights are not finite")
-    there = all(block.bias or not w[:, 0].any() for block, w in zip(network.blocks, W))
+    there = all(block.bias or not block.biases(w).any() for block, w in zip(network.blocks, W))
     _need(there, "a block without a bias has one")
     sources = [(n,) for n in network.sources(n_in)]
     live = facts["solution"].live.reads

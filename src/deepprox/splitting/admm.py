@@ -1,5 +1,6 @@
 """The split phase: sweeps of Z-step, W-step of all blocks at once, and U-step."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -38,10 +39,11 @@ def sweep(problem: Problem, state: State, pace: Pace, inner: Inner) -> tuple[Sta
     pieces = pieces_of(problem)
     Z = z_step(problem, state, inner.z, inner.newton)
     F = features(problem, Z)
-    mix, before = pace.relaxation, [*map(fit, pieces, state.W, F)]
+    ends, mix = partial(fit, n=len(problem.X)), pace.relaxation
+    before = [*map(ends, pieces, state.W, F)]
     relaxed = [mix * z + (1 - mix) * wf for z, wf in zip(Z, before, strict=True)]
     W, curvature = w_steps(problem, state, F, relaxed, inner.w)
-    fits = [*map(fit, pieces, W, F)]
+    fits = [*map(ends, pieces, W, F)]
     U = u_step(state.U, relaxed, fits)
     after = State(W, Z, U, state.rho, curvature)
     info = measure(problem, after, F, fits, state.W)

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.blocks import Block
+
 PULL_TO_RHO = 5.0
 TILT = 0.8
 FLOOR = 0.02
@@ -30,7 +32,7 @@ def automatic_rho(pulls: list[np.ndarray], splits: tuple[int, ...]) -> tuple[np.
     ends, rho = (*splits, len(pulls)), []
     for begin, end in pairwise((0, *ends)):
         pull = pulls[end - 1]
-        base = np.maximum(FLOOR, PULL_TO_RHO * np.abs(pull[..., 1:]).mean((-2, -1)))
+        base = np.maximum(FLOOR, PULL_TO_RHO * np.abs(Block.slopes(pull)).mean((-2, -1)))
         scale = TILT ** (len(pulls) - end) * (SEGMENT if end - begin > 1 else 1.0)
         scale *= ALONE if (end, len(pulls)) == (1, 2) else 1.0
         rho.append((scale * base).astype(pull.dtype))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from deepprox.problem import Problem, Weights
-from deepprox.splitting.segments import Segment, pieces_of
+from deepprox.splitting.segments import Segment, fit, pieces_of
 from deepprox.splitting.state import Info, State, charged_loss
 
 
@@ -21,11 +21,12 @@ def measure(problem: Problem, state: State, F: list[Array], fits: list[Array], W
     weight = problem.weight[:, None]
     primal = dual = primal_scale = dual_scale = jnp.zeros((), weight.dtype)
     rows = zip(pieces_of(problem), state.W, W_old, state.Z, state.U, state.rho, F, fits, strict=True)
-    for piece, w, w_old, z, u, rho, f, fit in rows:
-        moved = fit - piece.linear(w_old, f) if isinstance(piece, Segment) else f @ (w - w_old).T
-        primal += (weight * (z - fit) ** 2).sum()
+    for piece, w, w_old, z, u, rho, f, end in rows:
+        segment = isinstance(piece, Segment)
+        moved = end - piece.linear(w_old, f) if segment else fit(piece, w - w_old, f, len(z))
+        primal += (weight * (z - end) ** 2).sum()
         dual += (weight * (rho * moved) ** 2).sum()
-        primal_scale += (weight * jnp.maximum(z**2, fit**2)).sum()
+        primal_scale += (weight * jnp.maximum(z**2, end**2)).sum()
         dual_scale += (weight * (rho * u) ** 2).sum()
     split_loss = charged_loss(problem, state.W, state.Z)
     loss = charged_loss(problem, state.W, problem.network.forward(state.W, problem.X))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from jax import Array
 
 from deepprox.activities import Activity
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.links import Link
 from deepprox.penalties import Number
 from deepprox.problem import Network, Problem, Weights
@@ -27,10 +27,9 @@ class Segment:
     network: Network
     reads: ClassVar[tuple[str, ...]] = ("before",)
 
-    @property
-    def size(self) -> int:
+    def numbers(self, n_in: int) -> int:
         """How many numbers are split."""
-        return self.network.blocks[-1].size
+        return self.network.numbers(n_in)[-1]
 
     @property
     def link(self) -> Link:
@@ -95,11 +94,11 @@ def grouped(problem: Problem, splits: tuple[int, ...]) -> Problem:
     return replace(problem, network=Network(pieces))
 
 
-def pieces_of(problem: Problem) -> tuple[Dense | Segment, ...]:
+def pieces_of(problem: Problem) -> tuple[Block | Segment, ...]:
     """The blocks and segments of such a problem, from the input to the output."""
     return problem.network.blocks
 
 
-def fit(piece: Dense | Segment, W: Any, F: Array) -> Array:
-    """What the constraint asks ``z`` to be: ``W F``, or the forward pass of a segment."""
-    return piece.linear(W, F) if isinstance(piece, Segment) else F @ W.T
+def fit(piece: Block | Segment, W: Any, F: Array, n: int) -> Array:
+    """What the constraint asks ``n`` rows of ``z`` to be: ``W F``, or the forward pass of a segment."""
+    return piece.linear(W, F) if isinstance(piece, Segment) else (F @ W.T).reshape(n, -1)

@@ -70,6 +70,6 @@ def lagrangian(problem: Problem, state: State) -> Array:
     missed: Any = 0.0
     each = zip(pieces_of(problem), features(problem, Z), W, Z, state.U, state.rho, strict=True)
     for piece, f, w, z, u, r in each:
-        missed += (r / 2 * ((z - fit(piece, w, f) + u) ** 2 - u**2)).sum(-1)
+        missed += (r / 2 * ((z - fit(piece, w, f, len(z)) + u) ** 2 - u**2)).sum(-1)
     smooth = charged_loss(problem, W, Z) + (problem.weight * missed).sum()
     return problem.allsum(smooth) + problem.network.penalty(W)

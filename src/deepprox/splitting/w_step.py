@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.problem import Problem, Weights
 from deepprox.splitting.segments import Segment, pieces_of
 from deepprox.splitting.state import State
@@ -54,17 +54,19 @@ class Given(NamedTuple):
 def gram(problem: Problem, F: Array, target: Array, rho: Array) -> tuple[Array, Array]:
     """``S`` and ``C``: all that the observations say about a block's weights.
 
-    One ``rho`` for all observations comes last: what the first block reads never changes, and the compiler
-    then takes its product out of the loop over sweeps.
+    Every place of an observation weighs what the observation does. One ``rho`` for all observations comes
+    last: what the first block reads never changes, and the compiler then takes its product out of the loop
+    over sweeps.
     """
+    places, target = len(F) // len(target), target.reshape(len(F), -1)
+    weight = problem.weight[:, None] if rho.ndim == 0 else problem.weight[:, None] * rho
+    weighted = F * (weight if places == 1 else jnp.repeat(weight, places, axis=0))
     if rho.ndim == 0:
-        weighted = F * problem.weight[:, None]
         return rho * (weighted.T @ F), rho * (target.T @ weighted)
-    weighted = F * (problem.weight[:, None] * rho)
     return weighted.T @ F, target.T @ weighted
 
 
-def w_step(block: Dense, W: Array, S: Array, C: Array, L: Array, inner: int) -> tuple[Array, Array]:
+def w_step(block: Block, W: Array, S: Array, C: Array, L: Array, inner: int) -> tuple[Array, Array]:
     """New weights of one block after ``inner`` steps, and the curvature they met.
 
     ``L`` is the curvature of the last call. A step is kept when ``<D, D S> <= L |D|^2`` for its

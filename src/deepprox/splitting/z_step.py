@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from deepprox.activities import Activity
+from deepprox.blocks import Facing
 from deepprox.links import GroupLink, Link
 from deepprox.problem import Problem, Weights
 from deepprox.splitting.segments import Segment, pieces_of
@@ -42,8 +43,9 @@ def z_step(problem: Problem, state: State, inner: int, newton: int) -> tuple[Arr
         if isinstance(above, Segment):
             Z[l] = under_segment(hidden, Z[l], above, W[l + 1], target, ratio, inner)
         else:
-            A, rest = from_before(problem, l + 1, W[l + 1])
-            Z[l] = under_block(hidden, Z[l], A, target - rest, ratio, inner)
+            inputs = problem.X if "inputs" in above.reads else None
+            facing = above.facing(W[l + 1], target, pieces[l].link(Z[l]).shape[1], inputs)
+            Z[l] = under_block(hidden, Z[l], facing, ratio, inner)
     return tuple(Z)
 
 
@@ -86,25 +88,13 @@ class Hidden(NamedTuple):
         return self.activity.curvature(A, self.weight) / self.rho
 
 
-def from_before(problem: Problem, l: int, W: Array) -> tuple[Array, Array]:
-    """The weights of a block for the activations of the block before, and what it adds to them."""
-    before, inputs = problem.network.columns(problem.X.shape[1])[l]
-    slopes, rest = W[:, 1:], W[:, 0]
-    if inputs.stop > inputs.start:
-        rest = rest + problem.X @ slopes[:, inputs].T
-    return slopes[:, before], rest
-
-
-def under_block(hidden: Hidden, z: Array, A: Array, xi: Array, ratio: Array, inner: int) -> Array:
-    """``argmin_z ratio/2 |xi - A link(z)|^2`` and what the hidden block pays, by majorisation."""
-    gram = A.T @ A
-    diagonal = jnp.abs(gram).sum(0)
-    safe = jnp.where(diagonal > 0, diagonal, 1.0)
-    goal = xi @ A
+def under_block(hidden: Hidden, z: Array, facing: Facing, ratio: Array, inner: int) -> Array:
+    """``argmin_z ratio/2 |target - W [1; link(z)]|^2`` and what the hidden block pays, by majorisation."""
+    safe = jnp.where(facing.bound > 0, facing.bound, 1.0)
 
     def majorise(_: int, z: Array) -> Array:
         a = hidden.link(z)
-        return hidden.pull(z, a + (goal - a @ gram) / safe, ratio * diagonal)
+        return hidden.pull(z, a + facing.down(a) / safe, ratio * facing.bound)
 
     return lax.fori_loop(0, inner, majorise, z)
 

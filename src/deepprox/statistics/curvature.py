@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 from jax import Array, lax
 
-from deepprox.blocks import Dense
+from deepprox.blocks import Block
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.box import best_slopes
 from deepprox.joining.certificate import flatten, ravel, unravel
@@ -244,7 +244,7 @@ def open_directions(
     return scipy.linalg.block_diag(*bases), scipy.linalg.block_diag(*bends)
 
 
-def _prox_derivative(block: Dense, V: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _prox_derivative(block: Block, V: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The derivative of the prox of step 1 at ``V`` in some entries of it, by central differences.
 
     Automatic derivatives of a singular value decomposition have no value where singular values are equal.
@@ -258,5 +258,5 @@ def _prox_derivative(block: Dense, V: np.ndarray, places: np.ndarray) -> np.ndar
 
 
 @jax.jit
-def _proxes(block: Dense, V: Array) -> Array:
+def _proxes(block: Block, V: Array) -> Array:
     return lax.map(lambda v: block.prox(v, jnp.ones((), v.dtype)), V)

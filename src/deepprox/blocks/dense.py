@@ -1,0 +1,53 @@
+"""The dense block: one place, at which all numbers are read."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from deepprox.blocks.contract import Block, Facing
+from deepprox.struct import struct
+
+
+@struct
+class Dense(Block):
+    """``z = W [1; reads]``: every unit reads every number."""
+
+    by_unit: ClassVar[bool] = True
+
+    def columns(self, n_in: int) -> np.ndarray:
+        return np.arange(n_in)[None]
+
+    def n_read(self, W: Any) -> int:
+        return W.shape[-1] - 1
+
+    def features(self, reads: Array) -> Array:
+        """``F = [1, reads]``: ``z = F W'``."""
+        return jnp.concatenate([jnp.ones_like(reads[:, :1]), reads], axis=1)
+
+    def linear(self, W: Array, reads: Array) -> Array:
+        """``z = W [1; reads]`` of every observation, in NumPy too."""
+        return reads @ W[:, 1:].T + W[:, 0]
+
+    def back(self, W: Array, r: Array, n_in: int) -> Array:
+        return r @ W[:, 1:]
+
+    def bound(self, W: Array, n_in: int) -> Array:
+        """``|A'A| 1``, which is closer."""
+        return jnp.abs(W[:, 1:].T @ W[:, 1:]).sum(0)
+
+    def facing(self, W: Array, target: Array, n_before: int, inputs: Array | None) -> Facing:
+        """By ``A'A``, once for all steps."""
+        A, xi = W[:, 1 : 1 + n_before], target - W[:, 0]
+        if inputs is not None:
+            xi = xi - inputs @ W[:, 1 + n_before :].T
+        gram, goal = A.T @ A, xi @ A
+        return Facing(jnp.abs(gram).sum(0), lambda a: goal - a @ gram)
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether it is the same with fewer units: not if units are grouped, or weights told apart."""
+        told_apart = any(np.ndim(leaf) for leaf in jax.tree.leaves(self.penalty))
+        return self.link.elementwise and self.rests and self.penalty.any_shape and not told_apart
