@@ -52,8 +52,8 @@ def test_it_is_the_map_that_its_table_says(row):
 def test_back_is_the_adjoint_and_the_bound_a_majoriser(row):
     W = drawn(row)[0]
     A, r = the_map(row, W), np.random.default_rng(1).normal(size=(7, row.block.numbers(row.n_in)))
-    np.testing.assert_allclose(row.block.back(jnp.asarray(W), r, row.n_in), r @ A, atol=1e-12)
-    bound = np.diag(row.block.bound(jnp.asarray(W), row.n_in))
+    np.testing.assert_allclose(row.block.back(W, r, row.n_in), r @ A, atol=1e-12)
+    bound = np.diag(row.block.bound(W, row.n_in))
     assert np.linalg.eigvalsh(bound - A.T @ A).min() > -1e-12
 
 
@@ -63,7 +63,7 @@ def test_facing_is_the_gradient_of_what_it_misses(row, n_inputs):
     W, reads, _ = drawn(row)
     a, inputs = reads[:, : row.n_in - n_inputs], reads[:, row.n_in - n_inputs :] if n_inputs else None
     target = np.random.default_rng(2).normal(size=(7, row.block.numbers(row.n_in)))
-    facing = row.block.facing(jnp.asarray(W), target, a.shape[1], inputs)
+    facing = row.block.facing(W, target, a.shape[1], inputs)
     A = the_map(row, W)[:, : a.shape[1]]
     np.testing.assert_allclose(facing.down(a), (target - row.block.linear(W, reads)) @ A, atol=1e-12)
     assert np.linalg.eigvalsh(np.diag(facing.bound) - A.T @ A).min() > -1e-12
@@ -167,9 +167,9 @@ def test_a_table_of_one_place_has_the_fit_of_the_dense_block():
         np.testing.assert_array_equal(a != 0, b != 0)
 
 
-@pytest.mark.parametrize("first", [False, True])
-def test_a_block_of_places_is_fitted_and_certified(first):
-    made, W = posed(Window(2), first=first, n=80)
+@pytest.mark.parametrize("first, link", [(False, links.ReLU()), (True, links.Tanh())], ids=str)
+def test_a_block_of_places_is_fitted_and_certified(first, link):
+    made, W = posed(Window(2), link, first=first, n=80)
     found = solve(made, [W], Options(tol=1e-7))
     assert found.status == "converged" and found.certificate <= 1e-7
     assert found.objective < float(made.objective(W))

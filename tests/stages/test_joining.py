@@ -222,9 +222,9 @@ def test_slopes_solve_their_box_problem(monkeypatch, active_sets, rank):
 
 def test_observations_that_read_the_same_share_a_kink():
     X = np.repeat([[1.0, 5.0], [1.0, 6.0], [2.0, 5.0]], 4, axis=0)
-    print_of = kinks.fingerprint(X, np.array([[True, False], [True, True], [False, False]]))
+    print_of = kinks.fingerprint(Dense(3), np.array([[1.0, 2, 0], [0, 1, -1], [3, 0, 0]]), X)
     assert [len(np.unique(column)) for column in print_of.T] == [2, 3, 1]
-    few = kinks.fingerprint(1e9 * X + 1, np.array([[True, False]]))
+    few = kinks.fingerprint(Dense(1), np.array([[0.0, 1, 0]]), 1e9 * X + 1)
     assert len(np.unique(few)) == 2
 
 

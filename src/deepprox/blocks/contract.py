@@ -107,12 +107,12 @@ class Block(ABC):
 
     def back(self, W: Array, r: Array, n_in: int) -> Array:
         """The adjoint of ``linear`` in what is read."""
-        zero = jnp.zeros((len(r), n_in), r.dtype)
-        return jax.linear_transpose(lambda a: self.linear(W.at[:, 0].set(0), a), zero)(r)[0]
+        zero, A = jnp.zeros((len(r), n_in), r.dtype), jnp.asarray(W).at[:, 0].set(0)
+        return jax.linear_transpose(lambda a: self.linear(A, a), zero)(r)[0]
 
     def bound(self, W: Array, n_in: int) -> Array:
         """A diagonal above ``A'A``, ``A`` the map from what is read to ``z``: ``|A|'|A| 1``."""
-        size = jnp.abs(W).at[:, 0].set(0)
+        size = jnp.abs(jnp.asarray(W)).at[:, 0].set(0)
         return self.back(size, self.linear(size, jnp.ones((1, n_in), W.dtype)), n_in)[0]
 
     def facing(self, W: Array, target: Array, n_before: int, inputs: Array | None) -> Facing:

@@ -254,7 +254,7 @@ def sits(problem: Problem, W: Weights, Z: tuple[Array, ...]) -> bool:
     """Whether a pre-activation of a live unit is at a kink, and counts."""
     counts = np.asarray(problem.weight)[:, None] > 0
     there = [
-        (counts & (np.abs(np.asarray(z) - kink) < SITS) & w.any(1)).sum()
+        (counts & (np.abs(np.asarray(z) - kink) < SITS) & block.by_place(w.any(1), z.shape[1])).sum()
         for block, w, z in zip(problem.network.blocks[:-1], W, Z)
         for kink in block.link.kinks
     ]

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox.blocks import Block
 from deepprox.links import Link
 from deepprox.network import Pass
 from deepprox.problem import Problem, Weights
@@ -307,9 +308,11 @@ def entries_of(problem: Problem, l: int, of_block: Iterable[np.ndarray], togethe
     block, (reads, w, z, up) = problem.network.blocks[l], of_block
     if not block.link.kinks:
         return Entries(*np.zeros((4, 0), int), *np.zeros((5, 0)))
-    reach = np.abs(reads) @ np.abs(w[:, 1:]).T
-    moves = ((reach > EDGE) | (w[:, 0] != 0)) & (np.asarray(problem.weight)[:, None] > 0)
-    own = fingerprint(reads, w[:, 1:] != 0) if together else np.arange(len(reads), dtype=float)[:, None]
+    size, biased = np.abs(w), block.by_place(block.biases(w) != 0, z.shape[1])
+    block.biases(size)[:] = 0
+    reach = np.asarray(block.linear(size, np.abs(reads)))
+    moves = ((reach > EDGE) | biased) & (np.asarray(problem.weight)[:, None] > 0)
+    own = fingerprint(block, w, reads) if together else np.arange(len(reads), dtype=float)[:, None]
     kin = np.where(reach > 0, own, NOTHING)
     at = np.asarray(block.link.kinks, z.dtype)
     # an entry between two kinks is a candidate for the nearer one
@@ -318,8 +321,8 @@ def entries_of(problem: Problem, l: int, of_block: Iterable[np.ndarray], togethe
     entry, offset = np.flatnonzero((up != 0) & moves), z.ravel() - at[nearer]
     if not together:
         entry = entry[worth_a_look(offset[entry], reach.ravel()[entry] > 0)]
-    row, unit = np.divmod(entry, block.size)
-    unit += sum(before.size for before in problem.network.blocks[:l])
+    row, unit = np.divmod(entry, z.shape[1])
+    unit += sum(problem.network.numbers(problem.X.shape[1])[:l])
     numbers = kin.ravel()[entry], offset[entry], *slopes[nearer[entry]].T, up.ravel()[entry]
     return Entries(np.full(entry.size, l), entry, row, unit, *(np.asarray(a, float) for a in numbers))
 
@@ -347,11 +350,14 @@ def worth_a_look(offset: np.ndarray, alone: np.ndarray) -> np.ndarray:
     return keep
 
 
-def fingerprint(reads: np.ndarray, live: np.ndarray) -> np.ndarray:
-    """A number for every observation and unit, equal where the unit's live weights read the same."""
-    weights = np.random.default_rng(0).uniform(1, 2, live.shape[1])
+def fingerprint(block: Block, w: np.ndarray, reads: Any) -> np.ndarray:
+    """A number for every entry, equal where live weights of its unit read the same."""
+    chance = np.random.default_rng(0)
+    weights: Any = np.zeros(w.shape)
+    live = block.slopes(w) != 0
+    block.slopes(weights)[:] = np.where(live, chance.uniform(1, 2, live.shape[1]), 0)
     scale = max(float(np.abs(reads).max(initial=0.0)), np.finfo(float).tiny)
-    return np.round((reads.astype(float) / scale) @ np.where(live, weights, 0).T, DIGITS)
+    return np.round(np.asarray(block.linear(weights, reads.astype(float) / scale)), DIGITS)
 
 
 def nearest_of_all(problem: Problem, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -88,9 +88,9 @@ def _levelled(problem: Problem, W: Weights, V: Weights) -> Weights:
     def levelled(l: int, z: Array) -> Array:
         if l == 0 or not network.blocks[l].free_bias:
             return z
-        off = problem.allsum(problem.weight @ (told.Z[l] - z))
+        off = problem.allsum(problem.weight @ (told.Z[l] - z)).reshape(-1, len(V[l])).mean(0)  # over places
         out[l] = network.blocks[l].raised(V[l], off)
-        return z + off
+        return z + jnp.tile(off, z.shape[1] // len(off))
 
     network.run(V, problem.X, levelled)
     return tuple(out)
@@ -125,8 +125,8 @@ def certify(
         return slopes, point  # its zeros are good as they are, or no row can have a slope of its own
     trial, at = slopes, point
     for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
-        if not problem.allsum(idle.mask.sum()):
-            continue
+        if not problem.network.blocks[l].by_unit or not problem.allsum(idle.mask.sum()):
+            continue  # weights that several places share have no slopes chosen for them
         jump = np.where(idle.mask, np.asarray(at.upstream[l]) * (idle.right - idle.left), 0)
         if problem.allsum(np.count_nonzero(jump)):
             trial = trial.also(l, idle.mask, idle.left)
