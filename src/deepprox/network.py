@@ -124,6 +124,10 @@ class Network:
 
     def init(self, rng: np.random.Generator, n_in: int) -> tuple[np.ndarray, ...]:
         """Independent random weights for every block."""
+        if not self.blocks[-1].by_unit:
+            raise ValueError(
+                f"The last block of a network is dense, and {type(self.blocks[-1]).__name__} is not."
+            )
         return tuple(block.init(rng, n) for block, n in zip(self.blocks, self.widths(n_in)))
 
     def run(self, W: Weights, X: Array, shifted: Tap | None = None, linked: Tap | None = None) -> Pass:

@@ -78,9 +78,10 @@ def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
     """Random weights, with the output bias, if there is one, at the best constant prediction."""
     rng = np.random.default_rng(seed)
     starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]
-    if problem.network.blocks[-1].bias:
+    last = problem.network.blocks[-1]
+    if last.bias:
         for W in starts:
-            W[-1][:, 0] = problem.level
+            last.biases(W[-1])[:] = problem.level
     return [tuple(w.astype(np.asarray(problem.y).dtype) for w in W) for W in starts]
 
 

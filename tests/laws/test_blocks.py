@@ -107,6 +107,15 @@ def test_places_in_a_grid_and_back(row):
     assert np.count_nonzero(out) == len(kept)
 
 
+@each_block
+def test_norms_are_of_all_weights_for_a_number(row):
+    W = drawn(row)[0]
+    at = row.block.columns(row.n_in)
+    for number, norm in enumerate(row.block.norms(W)):
+        columns = [k for k in range(at.shape[1]) if number in at[:, k]]
+        np.testing.assert_allclose(norm, np.sqrt((W[:, 1:][:, columns] ** 2).sum()))
+
+
 def posed(block, link=None, first=False, n=50, loss=None, penalty=None):
     """A network with a block before a dense one, or after, and weights to begin with."""
     rng = np.random.default_rng(0)
@@ -178,6 +187,11 @@ def test_a_block_of_places_is_fitted_and_certified(first, link):
 def test_blocks_of_places_say_how_many_numbers_they_read():
     with pytest.raises(ValueError, match="needs n_in"):
         Window(2).used(np.ones((2, 4)))
+
+
+def test_the_last_block_is_dense():
+    with pytest.raises(ValueError, match="last block"):
+        Network((Dense(3), Window(2, n_in=3))).init(np.random.default_rng(0), 4)
 
 
 def test_a_block_has_columns():

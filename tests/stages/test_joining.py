@@ -8,6 +8,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from deepprox import links, losses, penalties
+from deepprox.blocks import Dense
 from deepprox.joining import box, kinks
 from deepprox.joining import finish as finish_
 from deepprox.joining.certificate import ravel, unravel

@@ -170,6 +170,12 @@ class Block(ABC):
         met = np.isin(self.columns(n_in), numbers).any(0)
         return np.ix_(units, np.concatenate([[0], 1 + np.flatnonzero(met)]))
 
+    def norms(self, W: Any) -> np.ndarray:
+        """The Euclidean norm of the weights for every number that is read."""
+        n_in, slopes = self.n_read(W), np.asarray(self.slopes(W))
+        met = (self.columns(n_in) == np.arange(n_in)[:, None, None]).any(1)
+        return np.linalg.norm(met[:, None] * slopes, axis=(1, 2))
+
     def used(self, W: Any) -> np.ndarray:
         """Mask of the numbers that are read through weights that are not zero."""
         n_in = self.n_read(W)

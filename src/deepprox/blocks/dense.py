@@ -23,6 +23,9 @@ class Dense(Block):
     def n_read(self, W: Any) -> int:
         return W.shape[-1] - 1
 
+    def norms(self, W: Any) -> np.ndarray:
+        return np.linalg.norm(W[:, 1:], axis=0)
+
     def features(self, reads: Array) -> Array:
         """``F = [1, reads]``: ``z = F W'``."""
         return jnp.concatenate([jnp.ones_like(reads[:, :1]), reads], axis=1)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deepprox.blocks import Block
 from deepprox.diary import Stages
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators.session import Posed, Session
@@ -164,7 +165,7 @@ class Walk:
         problem = self.base.problem
         with precision(self.dtype):
             W = tuple(np.zeros_like(w) for w in initial(problem, 0)[0])
-            W[-1][:, 0] = problem.level
+            Block.biases(W[-1])[:] = problem.level
             W = all_allowed(problem.network, W)
             return float(look(problem, W, no_slopes(problem), 1.0).loss)
 
@@ -229,7 +230,7 @@ def continued(alpha: float, stages: list[Stage], near: Weights) -> Weights:
     for last, *through in zip(near, *(stage.found.W for stage in stages), strict=True):
         w = np.tensordot(shares, through, axes=1)
         gone = w * last <= 0
-        gone[:, 0] = last[:, 0] == 0
+        Block.biases(gone)[:] = Block.biases(last) == 0
         out.append(np.where(gone, 0, w).astype(last.dtype))
     return tuple(out)
 

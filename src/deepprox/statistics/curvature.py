@@ -187,7 +187,10 @@ def diagonal(problem: Problem, W: Weights, slopes: Slopes, live: np.ndarray) -> 
     """The diagonal of ``G`` plus what bends up in the penalty: a scale for every live weight, at least 0.
 
     A weight moves the pre-activation of its unit by what it reads: ``sum_i F_ij^2 d^2 loss / d z_ia^2``.
+    Where several places share weights no scale is known, and all are 0.
     """
+    if not all(block.by_unit for block in problem.network.blocks):
+        return np.zeros(live.size)
     at = Places.of(live, W)
     units = np.unique(at.unit)
     padded = np.full(-(-units.size // 8) * 8, np.iinfo(np.int32).max, np.int32)
