@@ -15,7 +15,7 @@ from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._standardize import Scale
 from deepprox.files import path_of
 from deepprox.joining.live import Live
-from deepprox.problem import Network
+from deepprox.network import Network
 from deepprox.report.paths import check_record
 from deepprox.selection import DeepClassifierCV, DeepClassifierIC, DeepRegressorCV, DeepRegressorIC
 from deepprox.solution import Solution

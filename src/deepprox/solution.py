@@ -6,7 +6,7 @@ import numpy as np
 
 from deepprox.joining.live import Live
 from deepprox.joining.quasi_newton import Memory
-from deepprox.problem import Weights
+from deepprox.network import Weights
 from deepprox.splitting.state import State
 from deepprox.struct import replace, struct
 

@@ -50,7 +50,7 @@ def walk(prepared: Prepared, options: dict[str, Any], voice: Voice) -> Walked:
     return Walked(found, record)
 
 
-def by_folds(start: Any, options: dict[str, Any], rule: str) -> Any:
+def by_folds(start: Any, options: dict[str, Any], rule: Any) -> Any:
     """The estimator that chooses its strength by five folds."""
     classes = isinstance(start, DeepClassifier)
     split = (StratifiedKFold if classes else KFold)(5, shuffle=True, random_state=options["seed"])

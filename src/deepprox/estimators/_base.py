@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,8 +19,16 @@ from deepprox.estimators._watch import CallbackSupportMixin, watching, with_call
 from deepprox.estimators.session import Session
 from deepprox.runtime import precision
 
+E = TypeVar("E", bound="DeepBase")
+F = TypeVar("F", bound=Callable[..., Any])
 
-def whole(method: Callable) -> Callable:
+
+def store(model: Any, given: dict[str, Any]) -> None:
+    """Keep the arguments of a constructor as they are."""
+    vars(model).update((name, value) for name, value in given.items() if name != "self")
+
+
+def whole(method: F) -> F:
     """A method that leaves the estimator as it was where an error or Ctrl-C ends it."""
 
     @wraps(method)
@@ -32,7 +41,7 @@ def whole(method: Callable) -> Callable:
             vars(self).update(before)
             raise
 
-    return all_or_nothing
+    return cast(F, all_or_nothing)
 
 
 class DeepBase(
@@ -40,70 +49,30 @@ class DeepBase(
 ):
     """``(1/n) sum_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, minimised; the front's half of it."""
 
-    def __init__(
-        self,
-        hidden_layer_sizes,
-        link,
-        loss,
-        penalty,
-        alpha,
-        penalize_bias,
-        activity,
-        splits,
-        join,
-        rho,
-        batch_size,
-        n_init,
-        standardize,
-        max_iter,
-        tol,
-        warm_start,
-        random_state,
-        dtype,
-        verbose,
-        devices=None,
-        checkpoint=None,
-        resume=False,
-        fit_intercept=True,
-    ):
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.link = link
-        self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.penalize_bias = penalize_bias
-        self.activity = activity
-        self.splits = splits
-        self.join = join
-        self.rho = rho
-        self.batch_size = batch_size
-        self.n_init = n_init
-        self.standardize = standardize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.dtype = dtype
-        self.verbose = verbose
-        self.devices = devices
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.fit_intercept = fit_intercept
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
-    def __sklearn_tags__(self):
+    if TYPE_CHECKING:  # scikit-learn has no types
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     @classmethod
     @cache
-    def _get_param_names(cls):
+    def _get_param_names(cls) -> list[str]:
         """Names of the parameters: to read them from the signature takes longer than many a step of a fit."""
-        return super()._get_param_names()
+        names: list[str] = super()._get_param_names()
+        return names
 
     @with_callbacks
     @whole
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the network.
 
         Parameters
@@ -142,7 +111,7 @@ class DeepBase(
         """A batch of a stream; the first one makes the network, and the others must be like it."""
         learn(self, X, y, sample_weight)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """Without the data of the fit: a pickle is as large as the model."""
         state = super().__getstate__()
         kept = {"fitted_": self.fitted_.without_data()} if "fitted_" in state else {}

@@ -50,7 +50,7 @@ SETTINGS = ("splits", "join", "batch_size", "n_init", "max_iter", "tol", "warm_s
 
 @contextmanager
 def checkpointing(
-    folder: Any, resume: bool, problem: Problem, settings: dict, more: tuple = ()
+    folder: Any, resume: bool, problem: Problem, settings: dict[str, Any], more: tuple[Any, ...] = ()
 ) -> Iterator[Stages]:
     """The stages of a fit, kept in ``folder`` as it goes and when it is interrupted; None keeps nothing.
 
@@ -90,7 +90,7 @@ def ending_orderly() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def fingerprint(problem: Problem, settings: dict, more: tuple = ()) -> str:
+def fingerprint(problem: Problem, settings: dict[str, Any], more: tuple[Any, ...] = ()) -> str:
     """A digest of the data, the network, the loss and the settings of a fit, and of how it is spread."""
     seed = settings["random_state"]
     told = {name: settings[name] for name in SETTINGS}
@@ -123,7 +123,7 @@ class Checkpoints:
         for file in (self.newest, self.before):
             target_of(file)  # says now what must not be replaced
         self.number = self.written = 0
-        self._pages: tuple[list, tuple | None, tuple | None] = [], None, None
+        self._pages: tuple[list[Any], tuple[Any, ...] | None, tuple[Any, ...] | None] = [], None, None
         self._last, self._cost = time.perf_counter(), 0.0
 
     def keep(self, stages: Stages) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from deepprox.estimators._standardize import Scale
 from deepprox.losses import Loss
-from deepprox.problem import Network, Problem
+from deepprox.network import Network
+from deepprox.problem import Problem
 from deepprox.solution import Solution
 from deepprox.solve import in_dtype
 
@@ -62,7 +63,8 @@ class Fitted:
                 "fit again."
             )
         X, y, weight = self.data
-        return in_dtype(Problem(self.network, self.loss, X, y, weight), np.float64)
+        problem: Problem = in_dtype(Problem(self.network, self.loss, X, y, weight), np.float64)
+        return problem
 
     def without_data(self) -> "Fitted":
         """What a copy carries."""

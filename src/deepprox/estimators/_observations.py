@@ -15,14 +15,14 @@ SORT_LIMIT = 10**7  # numbers in a data set up to which its rows are sorted
 def dense(X: Any) -> np.ndarray:
     """The same numbers as one dense array."""
     if not scipy.sparse.issparse(X):
-        return X
+        return np.asarray(X)
     size = X.shape[0] * X.shape[1] * X.dtype.itemsize
     if size > DENSE_LIMIT:
         raise ValueError(
             f"A sparse X of shape {X.shape} would take {size / 2**30:.1f} GiB once dense, and the solver "
             f"needs it dense: at most {DENSE_LIMIT / 2**30:.0f} GiB, so select columns first."
         )
-    return X.toarray()
+    return np.asarray(X.toarray())
 
 
 def counted(sample_weight: Any, X: np.ndarray) -> np.ndarray:

@@ -13,7 +13,8 @@ from deepprox.estimators.session import Posed, Session
 from deepprox.joining.live import Live
 from deepprox.memory import need, of_sums
 from deepprox.moving import Past
-from deepprox.problem import Network, Problem, Weights
+from deepprox.network import Network, Weights
+from deepprox.problem import Problem
 from deepprox.runtime import bucket, precision
 from deepprox.solution import Solution
 from deepprox.solve import allowed
@@ -76,7 +77,7 @@ def batch(problem: Problem, scale: Scale) -> Problem:
 
 def taken(
     session: Session, problem: Problem, moments: Moments, past: Past | None
-) -> tuple[Solution, Problem, Scale, tuple]:
+) -> tuple[Solution, Problem, Scale, tuple[Any, ...]]:
     """What a batch makes of the stream: a solution, its problem, the scale, and what is kept of the rows."""
     began = time.perf_counter()
     before, moments = moments.weight, moments.added(problem.X, problem.weight)

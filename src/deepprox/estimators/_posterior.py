@@ -1,6 +1,6 @@
 """The estimators' door to the posterior: draws, and predictions averaged over them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -9,11 +9,16 @@ from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._given import read_new
 from deepprox.estimators._observations import dense
 from deepprox.estimators._seeds import seed_of
+from deepprox.estimators._typing import RandomState
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import sure
 
 if TYPE_CHECKING:  # a fit that is not sampled need not wait for samplers
     from deepprox.posterior import Draws
+
+
+Method = Literal["auto", "proximal", "proximal-unadjusted", "nuts", "polya-gamma", "laplace"]
+Curvature = Literal["auto", "full", "low_rank", "diagonal", "last_block"]
 
 
 class PosteriorMixin:
@@ -23,18 +28,18 @@ class PosteriorMixin:
 
     def sample_posterior(
         self,
-        method="auto",
-        n_chains=4,
-        n_draws=1000,
-        n_warmup=1000,
+        method: Method = "auto",
+        n_chains: int = 4,
+        n_draws: int = 1000,
+        n_warmup: int = 1000,
         *,
-        sigma=None,
-        bias_scale=5.0,
-        thin=None,
-        curvature="auto",
-        vary="all",
-        random_state=None,
-        verbose=0,
+        sigma: float | Literal["sampled"] | None = None,
+        bias_scale: float = 5.0,
+        thin: int | None = None,
+        curvature: Curvature = "auto",
+        vary: Literal["all", "last_block"] = "all",
+        random_state: RandomState = None,
+        verbose: int = 0,
     ) -> "Draws":
         """Draw weights from the posterior, whose mode is the fit: likelihood times prior ``exp(-n penalty)``.
 

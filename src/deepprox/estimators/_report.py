@@ -1,5 +1,8 @@
 """The estimators' door to tables, pages, pictures and files."""
 
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -10,6 +13,13 @@ from deepprox.report.summary import summarize
 from deepprox.report.table import Report
 from deepprox.saving import save
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deepprox.plotting import ConvergenceDisplay
+    from deepprox.posterior import Draws
+    from deepprox.report.network import NetworkDrawing
+
 
 class ReportMixin:
     """What was fitted, shown and written."""
@@ -17,7 +27,7 @@ class ReportMixin:
     fitted_: Fitted
 
     @property
-    def history_(self):
+    def history_(self) -> "pd.DataFrame":
         """One row for each iteration: phase, objective, loss, residuals, certificate, non-zeros.
 
         In the phase "batch" an iteration is 50 steps, and its loss the mean over the rows that they drew;
@@ -29,7 +39,7 @@ class ReportMixin:
 
         return pd.DataFrame(self.fitted_.solution.history)
 
-    def save(self, path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file of data without code, read by :func:`deepprox.load`.
 
         Parameters
@@ -40,7 +50,7 @@ class ReportMixin:
         self.summary()  # its statistics need the data of the fit, which the file does not hold
         save(self, path)
 
-    def to_onnx(self, dtype="float32"):
+    def to_onnx(self, dtype: Literal["float32", "float64"] = "float32") -> Any:
         """The fitted network as an ONNX model: live inputs and units only, standardising included.
 
         It reads ``X``, all columns of it, and gives ``label`` and ``probabilities`` (``decision`` for a loss
@@ -66,7 +76,16 @@ class ReportMixin:
         check_is_fitted(self)
         return summarize(self)
 
-    def report(self, path, X, y, *, title=None, regularization_path=None, posterior=None) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        X: Any,
+        y: Any,
+        *,
+        title: str | None = None,
+        regularization_path: Any = None,
+        posterior: "Draws | None" = None,
+    ) -> None:
         """Write a page about the fit: one HTML file that needs nothing else.
 
         Parameters
@@ -102,7 +121,7 @@ class ReportMixin:
         along = None if regularization_path is None else record_of_path(regularization_path)
         write_report(self, path, X, y, title=title, path_record=along, draws=posterior)
 
-    def draw_network(self):
+    def draw_network(self) -> "NetworkDrawing":
         """Draw the network that is left: live units, and the weights between them.
 
         Returns
@@ -115,7 +134,7 @@ class ReportMixin:
         check_is_fitted(self)
         return NetworkDrawing.from_estimator(self)
 
-    def plot_history(self, ax=None):
+    def plot_history(self, ax: Any = None) -> "ConvergenceDisplay":
         """Draw the objective and the certificate over the iterations.
 
         Parameters

@@ -38,7 +38,7 @@ class Numbers:
     def code(self, y: Any) -> np.ndarray:
         """New responses in the columns of a fitted model."""
         y = np.asarray(y)
-        return y[:, None] if y.ndim == 1 else y
+        return np.asarray(y[:, None]) if y.ndim == 1 else y
 
 
 class Classes:

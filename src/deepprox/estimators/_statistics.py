@@ -1,7 +1,7 @@
 """The estimators' door to the statistics: degrees of freedom, and criteria that need them."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from deepprox.checks import need_name
 from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._seeds import seed_of
+from deepprox.estimators._typing import RandomState
 from deepprox.runtime import keep_programs, precision
 from deepprox.statistics.criteria import Criteria, Likelihood, criteria, likelihood
 from deepprox.statistics.degrees_of_freedom import (
@@ -18,6 +19,8 @@ from deepprox.statistics.degrees_of_freedom import (
     uncertified,
 )
 
+Method = Literal["auto", "exact", "hutchinson", "perturbation", "bootstrap"]
+
 
 class StatisticsMixin:
     """``df = sum_i d mean_i / d y_i`` of a fitted network, and ``-2 log p`` with its price."""
@@ -25,7 +28,9 @@ class StatisticsMixin:
     tol: Any
     fitted_: Fitted
 
-    def degrees_of_freedom(self, method="auto", *, n_draws=50, random_state=None) -> DegreesOfFreedom:
+    def degrees_of_freedom(
+        self, method: Method = "auto", *, n_draws: int = 50, random_state: RandomState = None
+    ) -> DegreesOfFreedom:
         """``sum_i d mean_i / d y_i``: how much the fit follows its data.
 
         For the lasso it is the number of non-zero weights; for a network with l1 it is less.
@@ -76,7 +81,7 @@ class StatisticsMixin:
             fitted.statistics["likelihood"] = asdict(found)
         return Likelihood(**fitted.statistics["likelihood"])
 
-    def criteria(self, sigma=None, *, gamma=0.5) -> Criteria:
+    def criteria(self, sigma: float | None = None, *, gamma: float = 0.5) -> Criteria:
         """AIC, AICc, BIC, EBIC and GCV of the fit, for a loss that is a likelihood; lower is better.
 
         Parameters

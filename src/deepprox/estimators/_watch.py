@@ -2,25 +2,34 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from deepprox.report.bar import bar
 
 Row = dict[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9
+if TYPE_CHECKING:  # scikit-learn has no types
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """This scikit-learn has no callbacks."""
+    class CallbackSupportMixin:
+        def _init_callback_context(self, **settings: Any) -> Any: ...
 
-        def _init_callback_context(self, **settings: Any) -> "Silence":
-            return Silence()
+    def with_callbacks(method: F) -> F: ...
 
-    def with_callbacks(method: Callable) -> Callable:
-        """The method itself: this scikit-learn has no callbacks."""
-        return method
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # scikit-learn before 1.9
+
+        class CallbackSupportMixin:
+            """This scikit-learn has no callbacks."""
+
+            def _init_callback_context(self, **settings):
+                return Silence()
+
+        def with_callbacks(method):
+            """The method itself: this scikit-learn has no callbacks."""
+            return method
 
 
 class Silence:

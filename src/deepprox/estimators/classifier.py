@@ -1,14 +1,32 @@
 """Classification: a multinomial response, or the margins of support vector machines."""
 
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from deepprox.estimators._base import DeepBase, fits_alone
+from deepprox.estimators._base import DeepBase, fits_alone, store
 from deepprox.estimators._predict import outputs
 from deepprox.estimators._resolve import DEFAULT_ALPHA
 from deepprox.estimators._response import Classes, gives_probabilities
+from deepprox.estimators._typing import (
+    Activities,
+    BatchSize,
+    ClassifierLoss,
+    Folder,
+    Links,
+    Penalties,
+    Precision,
+    RandomState,
+    Rho,
+    Sizes,
+    Splits,
+    available_if,
+)
+
+if TYPE_CHECKING:
+    from deepprox.posterior import Draws
 
 
 class DeepClassifier(ClassifierMixin, DeepBase):
@@ -131,60 +149,38 @@ class DeepClassifier(ClassifierMixin, DeepBase):
     True
     """
 
+    classes_: np.ndarray
+
     def __init__(
         self,
-        hidden_layer_sizes=(50,),
-        link="relu",
-        loss="softmax",
-        penalty="l1",
-        alpha=DEFAULT_ALPHA,
-        penalize_bias=False,
-        activity=None,
-        splits="all",
-        join=True,
-        rho="auto",
-        batch_size="auto",
-        n_init=1,
-        standardize=True,
-        max_iter=2000,
-        tol=1e-6,
-        warm_start=False,
-        random_state=None,
-        dtype="float64",
-        verbose=0,
-        devices=None,
-        checkpoint=None,
-        resume=False,
-        fit_intercept=True,
-    ):
-        super().__init__(
-            hidden_layer_sizes=hidden_layer_sizes,
-            link=link,
-            loss=loss,
-            penalty=penalty,
-            alpha=alpha,
-            penalize_bias=penalize_bias,
-            activity=activity,
-            splits=splits,
-            join=join,
-            rho=rho,
-            batch_size=batch_size,
-            n_init=n_init,
-            standardize=standardize,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            random_state=random_state,
-            dtype=dtype,
-            verbose=verbose,
-            devices=devices,
-            checkpoint=checkpoint,
-            resume=resume,
-            fit_intercept=fit_intercept,
-        )
+        hidden_layer_sizes: Sizes = (50,),
+        link: Links = "relu",
+        loss: ClassifierLoss = "softmax",
+        penalty: Penalties = "l1",
+        alpha: float = DEFAULT_ALPHA,
+        penalize_bias: bool = False,
+        activity: Activities = None,
+        splits: Splits = "all",
+        join: bool = True,
+        rho: Rho = "auto",
+        batch_size: BatchSize = "auto",
+        n_init: int = 1,
+        standardize: bool = True,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        dtype: Precision = "float64",
+        verbose: int = 0,
+        devices: Any = None,
+        checkpoint: Folder = None,
+        resume: bool = False,
+        fit_intercept: bool = True,
+    ) -> None:
+        store(self, locals())
 
     @available_if(fits_alone)
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """``(1 - share) past(W) + share loss(W; batch) + penalties``, made lower by a batch of a stream.
 
         ``past`` is what moving sums tell of all rows before: the gradient of their loss, Gram matrices of
@@ -221,7 +217,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         self._learn(X, y, sample_weight)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """``eta``: one column for each class; of a binary response its one column, or the difference of two.
 
         Parameters
@@ -240,7 +236,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         return eta[:, 1] - eta[:, 0] if eta.shape[1] == 2 else eta
 
     @available_if(gives_probabilities)
-    def predict_proba(self, X, posterior=None):
+    def predict_proba(self, X: Any, posterior: "Draws | None" = None) -> np.ndarray:
         """Probabilities of the classes, of a loss that is a likelihood.
 
         Parameters
@@ -259,7 +255,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         return np.concatenate([1 - p, p], axis=1) if p.shape[1] == 1 else p
 
     @available_if(gives_probabilities)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`.
 
         Parameters
@@ -273,9 +269,9 @@ class DeepClassifier(ClassifierMixin, DeepBase):
             In the order of ``classes_``.
         """
         with np.errstate(divide="ignore"):  # a probability may underflow to 0
-            return np.log(self.predict_proba(X))
+            return np.asarray(np.log(self.predict_proba(X)))
 
-    def predict(self, X, posterior=None):
+    def predict(self, X: Any, posterior: "Draws | None" = None) -> np.ndarray:
         """The most probable class, or that of the largest margin.
 
         Parameters
@@ -291,7 +287,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
             Labels.
         """
         if posterior is not None:
-            return self.classes_[self.predict_proba(X, posterior).argmax(axis=1)]
+            return np.asarray(self.classes_[self.predict_proba(X, posterior).argmax(axis=1)])
         eta = outputs(self, X, as_mean=False)
         best = eta[:, 0] > 0 if eta.shape[1] == 1 else eta.argmax(axis=1)
-        return self.classes_[best.astype(int)]
+        return np.asarray(self.classes_[best.astype(int)])

@@ -1,15 +1,34 @@
 """Regression: a response of numbers, counts or positive amounts, one column or several."""
 
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from deepprox.estimators._base import DeepBase, fits_alone
+from deepprox.estimators._base import DeepBase, fits_alone, store
 from deepprox.estimators._predict import outputs
 from deepprox.estimators._resolve import DEFAULT_ALPHA
 from deepprox.estimators._seeds import seed_of
+from deepprox.estimators._typing import (
+    Activities,
+    BatchSize,
+    Folder,
+    Links,
+    Penalties,
+    Precision,
+    RandomState,
+    RegressorLoss,
+    Rho,
+    Sizes,
+    Splits,
+    available_if,
+)
 from deepprox.posterior.draws import need_level
 from deepprox.statistics.criteria import Risk, sure
+
+if TYPE_CHECKING:
+    from deepprox.posterior import Draws
 
 
 class DeepRegressor(RegressorMixin, DeepBase):
@@ -134,63 +153,39 @@ class DeepRegressor(RegressorMixin, DeepBase):
 
     def __init__(
         self,
-        hidden_layer_sizes=(50,),
-        link="relu",
-        loss="squared",
-        penalty="l1",
-        alpha=DEFAULT_ALPHA,
-        penalize_bias=False,
-        activity=None,
-        splits="all",
-        join=True,
-        rho="auto",
-        batch_size="auto",
-        n_init=1,
-        standardize=True,
-        max_iter=2000,
-        tol=1e-6,
-        warm_start=False,
-        random_state=None,
-        dtype="float64",
-        verbose=0,
-        devices=None,
-        checkpoint=None,
-        resume=False,
-        fit_intercept=True,
-    ):
-        super().__init__(
-            hidden_layer_sizes=hidden_layer_sizes,
-            link=link,
-            loss=loss,
-            penalty=penalty,
-            alpha=alpha,
-            penalize_bias=penalize_bias,
-            activity=activity,
-            splits=splits,
-            join=join,
-            rho=rho,
-            batch_size=batch_size,
-            n_init=n_init,
-            standardize=standardize,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            random_state=random_state,
-            dtype=dtype,
-            verbose=verbose,
-            devices=devices,
-            checkpoint=checkpoint,
-            resume=resume,
-            fit_intercept=fit_intercept,
-        )
+        hidden_layer_sizes: Sizes = (50,),
+        link: Links = "relu",
+        loss: RegressorLoss = "squared",
+        penalty: Penalties = "l1",
+        alpha: float = DEFAULT_ALPHA,
+        penalize_bias: bool = False,
+        activity: Activities = None,
+        splits: Splits = "all",
+        join: bool = True,
+        rho: Rho = "auto",
+        batch_size: BatchSize = "auto",
+        n_init: int = 1,
+        standardize: bool = True,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        dtype: Precision = "float64",
+        verbose: int = 0,
+        devices: Any = None,
+        checkpoint: Folder = None,
+        resume: bool = False,
+        fit_intercept: bool = True,
+    ) -> None:
+        store(self, locals())
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     @available_if(fits_alone)
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """``(1 - share) past(W) + share loss(W; batch) + penalties``, made lower by a batch of a stream.
 
         ``past`` is what moving sums tell of all rows before: the gradient of their loss, Gram matrices of
@@ -222,7 +217,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         self._learn(X, y, sample_weight)
         return self
 
-    def sure(self, sigma=None) -> Risk:
+    def sure(self, sigma: float | None = None) -> Risk:
         """``|y - fit|^2 + 2 sigma^2 df``: Stein's estimate of what new responses at the same inputs cost.
 
         Parameters
@@ -238,7 +233,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         check_is_fitted(self)
         return sure(self._likelihood(), self.degrees_of_freedom(random_state=0), sigma)
 
-    def predict(self, X, posterior=None):
+    def predict(self, X: Any, posterior: "Draws | None" = None) -> np.ndarray:
         """The expected response, or its quantile where that is the loss.
 
         Parameters
@@ -256,7 +251,13 @@ class DeepRegressor(RegressorMixin, DeepBase):
         mean = outputs(self, X, as_mean=True) if posterior is None else self._posterior_mean(X, posterior)
         return mean[:, 0] if self.fitted_.one_column else mean
 
-    def predict_interval(self, X, level=0.9, posterior=None, random_state=0):
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.9,
+        posterior: "Draws | None" = None,
+        random_state: RandomState = 0,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The interval that holds a new response with probability ``level``, of numbers or counts.
 
         Parameters
@@ -282,4 +283,5 @@ class DeepRegressor(RegressorMixin, DeepBase):
             posterior = self.sample_posterior("laplace", random_state=seed)
         X = self._inputs(X, posterior)
         ends = posterior.interval(X, float(level), seed)
-        return tuple(end[:, 0] if self.fitted_.one_column else end for end in ends)
+        low, high = (end[:, 0] if self.fitted_.one_column else end for end in ends)
+        return low, high

@@ -16,7 +16,8 @@ from deepprox.estimators._settings import resolve_settings
 from deepprox.estimators._standardize import Scale, scale_of
 from deepprox.joining.quasi_newton import Memory
 from deepprox.memory import need, of_data, of_fit
-from deepprox.problem import Problem, Weights
+from deepprox.network import Weights
+from deepprox.problem import Problem
 from deepprox.runtime import bucket, keep_programs
 from deepprox.solution import Solution
 from deepprox.solve import Options, initial, solve

@@ -1,7 +1,7 @@
 """How a strength is chosen inside of ``fit``: a path, then folds or a criterion."""
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,11 +37,11 @@ class Chooses:
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         return self._plain(**{name: value for name, value in params.items() if name not in self._own})
 
-    def _path(self, plain: Any, X: Any, y: Any, sample_weight: Any) -> Path:
+    def _path(self, plain: Any, X: Any, y: Any, sample_weight: Any) -> Path[Any]:
         settings = {"eps": self.eps, "relax": self.relax, "sample_weight": sample_weight}
         return whole_path(plain, X, y, self.alphas, **settings)
 
-    def _become(self, found: Path, index: int) -> None:
+    def _become(self, found: Path[Any], index: int) -> None:
         """Take over the fitted attributes of a model of the path."""
         model = found[index]
         become(self, model)
@@ -51,7 +51,7 @@ class Chooses:
                 f"{type(self).__name__} {model.solution_.message}.", ConvergenceWarning, stacklevel=3
             )
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """Without the path, which holds the data."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name != "path_"}
@@ -68,7 +68,7 @@ class ByFolds(Chooses):
     n_jobs: Any
     _own = ("alphas", "eps", "relax", "cv", "rule", "n_jobs")
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the path, choose the strength by cross-validation, and keep its model.
 
         Parameters
@@ -151,7 +151,7 @@ class ByCriterion(Chooses):
     criterion: Any
     _own = ("alphas", "eps", "relax", "criterion")
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the path, choose the strength by the criterion, and keep its model.
 
         Parameters

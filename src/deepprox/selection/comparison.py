@@ -68,7 +68,7 @@ class Comparison:
             )
         relative = np.exp(-(values - np.nanmin(values)) / 2)
         relative = np.where(np.isfinite(values), relative, 0.0)
-        return relative / relative.sum()
+        return np.asarray(relative / relative.sum())
 
     def best(self, by: str = "bic") -> Any:
         """The model with the lowest criterion, or the highest evidence."""
@@ -108,12 +108,12 @@ class Comparison:
     def predict(self, X: Any, by: str = "aic") -> np.ndarray:
         """The response averaged over the models, or the class whose averaged probability is largest."""
         if is_classifier(self.estimators[0]):
-            return self.estimators[0].classes_[self.predict_proba(X, by).argmax(axis=1)]
+            return np.asarray(self.estimators[0].classes_[self.predict_proba(X, by).argmax(axis=1)])
         return self._average("predict", X, by)
 
     def _average(self, method: str, X: Any, by: str) -> np.ndarray:
         counted = [(w, model) for w, model in zip(self.weights(by), self.estimators) if w > 0]
-        return sum(w * getattr(model, method)(X) for w, model in counted)
+        return np.asarray(sum(w * getattr(model, method)(X) for w, model in counted))
 
     def plot(self, by: Sequence[str] = ("aic", "bic", "evidence")) -> Any:
         """Draw how far each model is behind the best, and the weights.

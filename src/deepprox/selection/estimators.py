@@ -1,15 +1,24 @@
 """Estimators that choose their own strength: by cross-validation, or by an information criterion."""
 
-import inspect
-from typing import Any
+from typing import Any, Literal
 
 from deepprox.estimators import DeepClassifier, DeepRegressor
+from deepprox.estimators._base import store
+from deepprox.estimators._typing import (
+    Activities,
+    BatchSize,
+    ClassifierLoss,
+    CriterionName,
+    Links,
+    Penalties,
+    Precision,
+    RandomState,
+    RegressorLoss,
+    Rho,
+    Sizes,
+    Splits,
+)
 from deepprox.selection.choosing import ByCriterion, ByFolds
-
-
-def _store(model: Any, given: dict[str, Any]) -> None:
-    """Keep the arguments of a constructor as they are."""
-    vars(model).update((name, given[name]) for name in inspect.signature(type(model)).parameters)
 
 
 class DeepClassifierCV(ByFolds, DeepClassifier):
@@ -53,33 +62,33 @@ class DeepClassifierCV(ByFolds, DeepClassifier):
 
     def __init__(
         self,
-        hidden_layer_sizes=(50,),
-        link="relu",
-        loss="softmax",
-        penalty="l1",
-        alphas=50,
-        eps=1e-3,
-        relax=False,
-        cv=None,
-        rule="1se",
-        n_jobs=None,
-        penalize_bias=False,
-        activity=None,
-        splits="all",
-        join=True,
-        rho="auto",
-        batch_size="auto",
-        n_init=1,
-        standardize=True,
-        max_iter=2000,
-        tol=1e-6,
-        random_state=None,
-        dtype="float64",
-        verbose=0,
-        devices=None,
-        fit_intercept=True,
-    ):
-        _store(self, locals())
+        hidden_layer_sizes: Sizes = (50,),
+        link: Links = "relu",
+        loss: ClassifierLoss = "softmax",
+        penalty: Penalties = "l1",
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        relax: bool = False,
+        cv: Any = None,
+        rule: Literal["1se", "min"] = "1se",
+        n_jobs: int | None = None,
+        penalize_bias: bool = False,
+        activity: Activities = None,
+        splits: Splits = "all",
+        join: bool = True,
+        rho: Rho = "auto",
+        batch_size: BatchSize = "auto",
+        n_init: int = 1,
+        standardize: bool = True,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+        dtype: Precision = "float64",
+        verbose: int = 0,
+        devices: Any = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        store(self, locals())
 
 
 class DeepClassifierIC(ByCriterion, DeepClassifier):
@@ -116,31 +125,31 @@ class DeepClassifierIC(ByCriterion, DeepClassifier):
 
     def __init__(
         self,
-        hidden_layer_sizes=(50,),
-        link="relu",
-        loss="softmax",
-        penalty="l1",
-        alphas=50,
-        eps=1e-3,
-        relax=False,
-        criterion="bic",
-        penalize_bias=False,
-        activity=None,
-        splits="all",
-        join=True,
-        rho="auto",
-        batch_size="auto",
-        n_init=1,
-        standardize=True,
-        max_iter=2000,
-        tol=1e-6,
-        random_state=None,
-        dtype="float64",
-        verbose=0,
-        devices=None,
-        fit_intercept=True,
-    ):
-        _store(self, locals())
+        hidden_layer_sizes: Sizes = (50,),
+        link: Links = "relu",
+        loss: ClassifierLoss = "softmax",
+        penalty: Penalties = "l1",
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        relax: bool = False,
+        criterion: CriterionName = "bic",
+        penalize_bias: bool = False,
+        activity: Activities = None,
+        splits: Splits = "all",
+        join: bool = True,
+        rho: Rho = "auto",
+        batch_size: BatchSize = "auto",
+        n_init: int = 1,
+        standardize: bool = True,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+        dtype: Precision = "float64",
+        verbose: int = 0,
+        devices: Any = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        store(self, locals())
 
 
 class DeepRegressorCV(ByFolds, DeepRegressor):
@@ -184,33 +193,33 @@ class DeepRegressorCV(ByFolds, DeepRegressor):
 
     def __init__(
         self,
-        hidden_layer_sizes=(50,),
-        link="relu",
-        loss="squared",
-        penalty="l1",
-        alphas=50,
-        eps=1e-3,
-        relax=False,
-        cv=None,
-        rule="1se",
-        n_jobs=None,
-        penalize_bias=False,
-        activity=None,
-        splits="all",
-        join=True,
-        rho="auto",
-        batch_size="auto",
-        n_init=1,
-        standardize=True,
-        max_iter=2000,
-        tol=1e-6,
-        random_state=None,
-        dtype="float64",
-        verbose=0,
-        devices=None,
-        fit_intercept=True,
-    ):
-        _store(self, locals())
+        hidden_layer_sizes: Sizes = (50,),
+        link: Links = "relu",
+        loss: RegressorLoss = "squared",
+        penalty: Penalties = "l1",
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        relax: bool = False,
+        cv: Any = None,
+        rule: Literal["1se", "min"] = "1se",
+        n_jobs: int | None = None,
+        penalize_bias: bool = False,
+        activity: Activities = None,
+        splits: Splits = "all",
+        join: bool = True,
+        rho: Rho = "auto",
+        batch_size: BatchSize = "auto",
+        n_init: int = 1,
+        standardize: bool = True,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+        dtype: Precision = "float64",
+        verbose: int = 0,
+        devices: Any = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        store(self, locals())
 
 
 class DeepRegressorIC(ByCriterion, DeepRegressor):
@@ -247,28 +256,28 @@ class DeepRegressorIC(ByCriterion, DeepRegressor):
 
     def __init__(
         self,
-        hidden_layer_sizes=(50,),
-        link="relu",
-        loss="squared",
-        penalty="l1",
-        alphas=50,
-        eps=1e-3,
-        relax=False,
-        criterion="bic",
-        penalize_bias=False,
-        activity=None,
-        splits="all",
-        join=True,
-        rho="auto",
-        batch_size="auto",
-        n_init=1,
-        standardize=True,
-        max_iter=2000,
-        tol=1e-6,
-        random_state=None,
-        dtype="float64",
-        verbose=0,
-        devices=None,
-        fit_intercept=True,
-    ):
-        _store(self, locals())
+        hidden_layer_sizes: Sizes = (50,),
+        link: Links = "relu",
+        loss: RegressorLoss = "squared",
+        penalty: Penalties = "l1",
+        alphas: Any = 50,
+        eps: float = 1e-3,
+        relax: bool = False,
+        criterion: CriterionName = "bic",
+        penalize_bias: bool = False,
+        activity: Activities = None,
+        splits: Splits = "all",
+        join: bool = True,
+        rho: Rho = "auto",
+        batch_size: BatchSize = "auto",
+        n_init: int = 1,
+        standardize: bool = True,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+        dtype: Precision = "float64",
+        verbose: int = 0,
+        devices: Any = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        store(self, locals())

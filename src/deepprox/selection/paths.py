@@ -4,13 +4,15 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 import numpy as np
 
 from deepprox.checks import is_number, is_whole, need_name, need_switch, need_verbose, shown
+from deepprox.estimators._base import E
 from deepprox.estimators._plain import copied, need_plain
 from deepprox.estimators._predict import losses_of
+from deepprox.estimators._typing import CriterionName, RuleName
 from deepprox.estimators.session import Session
 from deepprox.memory import need, of_path
 from deepprox.runtime import precision
@@ -18,22 +20,27 @@ from deepprox.selection.progress import along
 from deepprox.selection.walk import Walk, Walked, Way, walk
 from deepprox.statistics.names import CRITERIA
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deepprox.plotting import RegularizationPathDisplay
+
 DIRECTIONS = ("up", "both")
 RULES = (*CRITERIA, "validation", "1se", "loss")
 SPACINGS = ("geometric", "inputs")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Generic[E]):
     """One model of a path and the rule that chose it."""
 
-    estimator: Any
+    estimator: E
     alpha: float
     index: int
-    rule: str
+    rule: RuleName
 
 
-class Path:
+class Path(Generic[E]):
     """The models of a regularisation path; ``path[i]`` is a fitted estimator.
 
     Attributes
@@ -48,7 +55,13 @@ class Path:
         Whether every model has the weakest strength, on the inputs that its own strength left.
     """
 
-    def __init__(self, problem: Walk, walked: Walked, data: tuple, validation: tuple | None) -> None:
+    def __init__(
+        self,
+        problem: Walk,
+        walked: Walked,
+        data: tuple[Any, ...],
+        validation: tuple[Any, ...] | None,
+    ) -> None:
         self._problem = problem
         self.alphas, self.solutions, self.interrupted, self.relaxed = walked
         self._data, self._validation = data, validation
@@ -56,10 +69,10 @@ class Path:
     def __len__(self) -> int:
         return len(self.alphas)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[E]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> E:
         if not -len(self) <= index < len(self):
             raise IndexError(f"This path has {len(self)} models, and no number {index}.")
         return self._models[index % len(self)]
@@ -72,11 +85,12 @@ class Path:
         )
 
     @cached_property
-    def _models(self) -> list[Any]:
+    def _models(self) -> list[E]:
         return [self._model(i) for i in range(len(self))]
 
-    def _model(self, i: int) -> Any:
-        model, problem, found = copy.copy(self._problem.model), self._problem, self.solutions[i]
+    def _model(self, i: int) -> E:
+        model: E = copy.copy(self._problem.model)
+        problem, found = self._problem, self.solutions[i]
         relaxed = self.relaxed and found.live.inputs.any()
         alpha = float(self.alphas[0 if relaxed else i])
         with precision(problem.dtype):
@@ -121,13 +135,13 @@ class Path:
         X, y = self._need_validation("validation_losses")
         return np.array([losses_of(model, X, y) for model in self])
 
-    def _need_validation(self, name: str) -> tuple:
+    def _need_validation(self, name: str) -> tuple[Any, ...]:
         if self._validation is None:
             raise ValueError(f"{name!r} needs validation data: path(..., validation=(X, y)).")
         return self._validation
 
     @cached_property
-    def criteria(self) -> Any:
+    def criteria(self) -> "pd.DataFrame":
         """Degrees of freedom and criteria of every model; an empty DataFrame without a likelihood."""
         import pandas as pd
 
@@ -137,7 +151,7 @@ class Path:
         known = [model.criteria() for model in self]
         return pd.DataFrame({name: [getattr(one, name) for one in known] for name in names})
 
-    def frame(self) -> Any:
+    def frame(self) -> "pd.DataFrame":
         """One row for every strength, as a pandas DataFrame."""
         import pandas as pd
 
@@ -159,7 +173,7 @@ class Path:
             columns["validation_loss"] = self.validation_losses.mean(axis=1)
         return pd.concat([pd.DataFrame(columns), self.criteria], axis=1)
 
-    def select(self, rule: str = "bic", *, max_inputs: int | None = None) -> Choice:
+    def select(self, rule: RuleName = "bic", *, max_inputs: int | None = None) -> Choice[E]:
         """The model that a rule chooses.
 
         Parameters
@@ -201,7 +215,7 @@ class Path:
                 f"No model of this path has 1 to {most} inputs, the sparsest has {fewest}: raise max_inputs, "
                 f"or take more strengths or spacing='inputs'."
             )
-        return allowed
+        return np.asarray(allowed)
 
     def _criterion(self, rule: str) -> np.ndarray:
         if rule not in self.criteria:
@@ -209,7 +223,7 @@ class Path:
                 f"The {rule} needs a likelihood, and {type(self[0].fitted_.loss).__name__.lower()} is none: "
                 f"choose by validation, or with cross-validation."
             )
-        values = self.criteria[rule].to_numpy()
+        values: np.ndarray = self.criteria[rule].to_numpy()
         if np.isnan(values).all():
             raise ValueError(
                 f"The {rule} is defined at none of the {len(self)} models: {self[0].criteria().message}"
@@ -225,7 +239,7 @@ class Path:
             return best
         return sparsest_within(losses, best, allowed)
 
-    def plot(self, criterion: str = "bic") -> Any:
+    def plot(self, criterion: CriterionName = "bic") -> "RegularizationPathDisplay":
         """Draw the path: norms of the inputs, non-zeros, criteria and scores against the strength.
 
         Parameters
@@ -263,7 +277,7 @@ def sparsest_within(losses: np.ndarray, best: int, allowed: Any = True) -> int:
     return int(np.flatnonzero(allowed & (means <= means[best] + error)).max())
 
 
-def whole_path(*args: Any, **settings: Any) -> Path:
+def whole_path(*args: Any, **settings: Any) -> Path[Any]:
     """A path that Ctrl-C ends: no choice is made among some of its models."""
     found = path(*args, **settings)
     if found.interrupted:
@@ -272,20 +286,20 @@ def whole_path(*args: Any, **settings: Any) -> Path:
 
 
 def path(
-    estimator: Any,
+    estimator: E,
     X: Any,
     y: Any,
     alphas: Any = 50,
     *,
     validation: Any = None,
     eps: float = 1e-3,
-    spacing: str = "geometric",
-    direction: str = "up",
+    spacing: Literal["geometric", "inputs"] = "geometric",
+    direction: Literal["up", "both"] = "up",
     relax: bool = False,
     max_iter: int | None = None,
     sample_weight: Any = None,
     verbose: int | None = None,
-) -> Path:
+) -> Path[E]:
     """Fit a network for every strength of its penalty, from dense to empty, each from the last.
 
     Parameters

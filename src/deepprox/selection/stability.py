@@ -46,7 +46,7 @@ class Stability:
     @property
     def highest(self) -> np.ndarray:
         """The highest frequency of every input over the strengths."""
-        return self.frequencies.max(axis=0)
+        return np.asarray(self.frequencies.max(axis=0))
 
     @property
     def selected(self) -> np.ndarray:
@@ -156,7 +156,7 @@ def _alive(estimator: Any, X: Any, y: Any, alphas: np.ndarray | None, half: np.n
     X_half, y_half = _safe_indexing(X, half), _safe_indexing(y, half)
     model = clone(estimator).set_params(verbose=0)
     if alphas is None:
-        return model.fit(X_half, y_half).selected_features_[None, :]
+        return np.atleast_2d(model.fit(X_half, y_half).selected_features_)
     return whole_path(model, X_half, y_half, alphas).inputs
 
 

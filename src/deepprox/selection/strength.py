@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepprox.estimators._resolve import resolve_network
-from deepprox.problem import Network
+from deepprox.network import Network
 from deepprox.struct import replace
 
 

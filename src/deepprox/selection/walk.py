@@ -18,7 +18,7 @@ from deepprox.estimators.session import Posed, Session
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_part, live_widths
 from deepprox.joining.point import Point, look
-from deepprox.problem import Weights
+from deepprox.network import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
 from deepprox.solution import Solution
@@ -93,7 +93,7 @@ class Walk:
             if inputs is None and "max_iter" not in changes:
                 changes["toward"] = self.strength.apply(self.base.problem.network, DRIFT * alpha)
             solve = partial(self.session.run, posed, W=W, memory=memory, widths=self.widths, **changes)
-            found = self.stages.run(solve)
+            found: Solution = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
         self.widths = self.widths or live_widths(found.live)
         if found.lasts is not None:

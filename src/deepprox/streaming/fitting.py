@@ -24,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from deepprox.checks import is_number, shown
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
+from deepprox.estimators._base import E
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._plain import become, need_plain
 from deepprox.estimators._response import Classes
@@ -53,7 +54,15 @@ FINE = 1e-4  # certificate of the sample from which steps over all rows begin: i
 ROUGH = 1e-3  # certificate of the sample that is good enough to start from, without Newton steps
 
 
-def fit_stream(model, X, y, sample_weight=None, *, max_memory=None, scratch=None):
+def fit_stream(
+    model: E,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    max_memory: str | int | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+) -> E:
     """Fit a network to rows that are read from files, in bounded memory.
 
     Parameters

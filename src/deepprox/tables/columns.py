@@ -123,7 +123,7 @@ class Columns(TransformerMixin, BaseEstimator):
         refuse(reasons)
         return pd.DataFrame(np.column_stack(parts), columns=self.get_feature_names_out(), index=X.index)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the numbers: that of a column, or ``column=level``.
 
         Parameters
