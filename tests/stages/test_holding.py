@@ -9,7 +9,7 @@ from deepprox import DeepClassifier, DeepRegressor, links, losses, penalties
 from deepprox.joining import finish as finish_
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.hessian import hessian
-from deepprox.joining.holding import AWAY, Held, Metric, put_on_kinks
+from deepprox.joining.holding import AWAY, Held, Metric, held_within, put_on_kinks
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.point import look
 from deepprox.solve import Options, initial, solve
@@ -113,17 +113,17 @@ def test_a_step_back_to_the_kinks_keeps_the_certificate(hidden, monkeypatch):
 
     def beside(problem, W, slopes, H, free, step, tol):
         there = put_on_kinks(problem, W, slopes, H, free, step, tol)
-        held = Held.of(problem, there.W, there.slopes)
+        held = Held.of(problem, there.W, there.slopes, there.point)
         metric = Metric.of(there.W, held.jacobian(problem, there.W, there.slopes), H, free, step)
         w = ravel(there.W)
         w[metric.places] += metric.back(1e-6 * np.random.default_rng(0).normal(size=held.total))[0]
         V = unravel(w, there.W)
         back = put_on_kinks(problem, V, there.slopes, H, free, step, tol)
         far = [
-            np.abs(held.off(problem, look(problem, W, slopes, step))).max(initial=0)
+            held_within(problem, W, slopes, look(problem, W, slopes, step))
             for W, slopes in ((V, there.slopes), back[:2])
         ]
-        seen.append((held.total, *far, back.certificate - there.certificate))
+        seen.append((held.total, *far, float(back.point.certificate - there.point.certificate)))
         return there
 
     monkeypatch.setattr(finish_, "put_on_kinks", beside)

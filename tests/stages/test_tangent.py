@@ -62,10 +62,11 @@ def test_along_the_tangent_what_is_held_at_a_kink_stays_there():
     for seed in range(6):
         shape = {"hidden": (5,), "loss": losses.Squared(), "n": 60, "seed": seed}
         posed, found, _ = nearby(links.ReLU(), penalties.L1(0.01), **shape)
-        z = np.asarray(look(posed, found.W, no_slopes(posed), 1.0).Z[0])
+        at = look(posed, found.W, no_slopes(posed), 1.0)
+        z = np.asarray(at.Z[0])
         held = (np.abs(z) < 1e-10) & found.live.reads[1]
         slopes = Slopes((held,), (np.zeros(held.shape),))
-        J = Held.of(posed, found.W, slopes).jacobian(posed, found.W, slopes)
+        J = Held.of(posed, found.W, slopes, at).jacobian(posed, found.W, slopes)
         assert len(J) == held.sum()
         along = np.abs(J @ ravel(found.tangent))
         np.testing.assert_array_less(along, 1e-6 * np.linalg.norm(ravel(found.tangent)) + 1e-12)

@@ -194,17 +194,18 @@ def weigh(problem: Problem, before: At, at: At, steps: list[Step], rate: float, 
 
 def ended(problem: Problem, at: At, steps: list[Step], tol: float, toward: Network | None) -> Finish:
     """What is held put exactly at its kinks, and what the second derivatives say of the point."""
-    W, slopes, certificate, let_go = at.W, at.slopes, at.certificate, 0
-    if steps and problem.allsum(int(any_held(slopes))):
-        W, slopes, certificate, let_go = put_on_kinks(problem, W, slopes, at.H, at.free, at.step, tol)
+    let_go = 0
+    if steps and problem.allsum(int(any_held(at.slopes))):
+        W, slopes, point, let_go = put_on_kinks(problem, at.W, at.slopes, at.H, at.free, at.step, tol)
+        at = at._replace(W=W, slopes=slopes, point=point)
     strict, moves = None, None
     # an activity is here with its majoriser, which says nothing about a minimum
     if at.measured is not None and all(block.activity is None for block in problem.network.blocks):
         strict = not at.idle and bends_up(at.measured.at(at.live))
     if toward is not None and steps:
-        moves = tangent(problem, W, slopes, at.H, at.free, at.step, toward)
-    n_held = at.n_held - let_go
-    return Finish(W, slopes, certificate, float(at.step), strict, n_held, steps, at.given_up, moves)
+        moves = tangent(problem, at.W, at.slopes, at.point, at.H, at.free, at.step, toward)
+    end = at.W, at.slopes, at.certificate, float(at.step)
+    return Finish(*end, strict, at.n_held - let_go, steps, at.given_up, moves)
 
 
 def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, shorter: float, least: float) -> bool:

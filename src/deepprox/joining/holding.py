@@ -10,14 +10,14 @@ It moves the gradient by ``-J' mu``, which other slopes make up for: that of an 
 derivative of the loss in what is read of the entry. So the certificate stays as it is, to first order.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from deepprox.joining import kinks as kinks_
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.hessian import Hessian
-from deepprox.joining.kinks import SITS, Slopes
+from deepprox.joining.kinks import SITS, Entries, Slopes
 from deepprox.joining.model import cholesky, solve_lower
 from deepprox.joining.point import Point, look
 from deepprox.problem import Problem, Weights
@@ -32,71 +32,38 @@ AWAY = 1e-4  # off a kink, where a slope that is none of the link's own does not
 class Held(NamedTuple):
     """The held entries of this process, how many other processes have before it, and how many all have."""
 
-    block: np.ndarray
-    row: np.ndarray
-    unit: np.ndarray
+    entries: Entries
     before: int
     total: int
 
     @classmethod
-    def of(cls, problem: Problem, W: Weights, slopes: Slopes) -> "Held":
+    def of(cls, problem: Problem, W: Weights, slopes: Slopes, at: Point) -> "Held":
         """Those of live units at observations that count: slopes of others change nothing."""
-        counts, found = np.asarray(problem.weight)[:, None] > 0, [np.zeros((3, 0), int)]
-        for l, (block, w, mask) in enumerate(zip(problem.network.blocks, W, slopes.held, strict=False)):
-            alive = block.by_place(np.asarray(w).any(1), mask.shape[1])
-            row, unit = np.nonzero(np.asarray(mask) & counts & alive)
-            found.append(np.stack([np.full(row.size, l), row, unit]))
-        block, row, unit = np.concatenate(found, axis=1)
-        sizes = problem.allsum.gather(np.asarray(row.size))
-        return cls(block, row, unit, int(sizes[: problem.allsum.rank].sum()), int(sizes.sum()))
+        counts, masks = np.asarray(problem.weight)[:, None] > 0, []
+        for block, w, held in zip(problem.network.blocks, W, slopes.held, strict=False):
+            masks.append(np.asarray(held) & counts & block.by_place(np.asarray(w).any(1), held.shape[1]))
+        entries = Entries.of(problem, at.Z, masks)
+        sizes = problem.allsum.gather(np.asarray(entries.place.size))
+        return cls(entries, int(sizes[: problem.allsum.rank].sum()), int(sizes.sum()))
 
-    def pick(self, arrays: tuple) -> np.ndarray:
-        """The entries of arrays over the observations and the units of every hidden block."""
-        out = np.zeros(self.row.size)
-        for l in np.unique(self.block):
-            here = self.block == l
-            out[here] = np.asarray(arrays[l])[self.row[here], self.unit[here]]
-        return out
+    @property
+    def mine(self) -> slice:
+        """The places of those of this process among all."""
+        return slice(self.before, self.before + self.entries.place.size)
 
-    def put(self, slopes: Slopes, mask: Any, values: np.ndarray) -> Slopes:
-        """The same slopes but for these entries: held with other ones, or not where not in the ``mask``."""
-        held, slope = ([array.copy() for array in arrays] for arrays in (slopes.held, slopes.slope))
-        mask = np.broadcast_to(mask, self.row.shape)
-        for l in np.unique(self.block):
-            here = self.block == l
-            place = self.row[here], self.unit[here]
-            held[l][place], slope[l][place] = mask[here], np.where(mask, values, 0)[here]
-        return Slopes(tuple(held), tuple(slope))
-
-    def kinks(self, problem: Problem, Z: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How far each is from the nearest kink of its link, and the least and largest slope there."""
-        z, out = self.pick(Z), np.zeros((3, self.row.size))
-        for l in np.unique(self.block):
-            link, here = problem.network.blocks[l].link, self.block == l
-            at = np.asarray(link.kinks, float)
-            nearest = np.abs(z[here, None] - at).argmin(1)
-            both = np.sort([kinks_.sides(link, kink, np.asarray(Z[l]).dtype) for kink in link.kinks])
-            out[:, here] = z[here] - at[nearest], *both[nearest].T
-        return out[0], out[1], out[2]
-
-    def off(self, problem: Problem, at: Point) -> np.ndarray:
+    def off(self, problem: Problem) -> np.ndarray:
         """How far each is from its kink, of all processes."""
         out = np.zeros(self.total)
-        if not self.total:
-            return out
-        out[self.before : self.before + self.row.size] = self.kinks(problem, at.Z)[0]
-        return np.asarray(problem.allsum(out))
+        out[self.mine] = self.entries.offset
+        return np.asarray(problem.allsum(out)) if self.total else out
 
     def jacobian(self, problem: Problem, W: Weights, slopes: Slopes) -> np.ndarray | None:
         """Their derivatives in all weights, one row each, of all processes; None where they are too many."""
         if self.total > kinks_.N_CANDIDATES:
             return None
-        first = np.cumsum([0, *problem.network.numbers(problem.X.shape[1])])
         row, unit = np.full(self.total, -1), np.zeros(self.total, int)
-        mine = slice(self.before, self.before + self.row.size)
-        row[mine], unit[mine] = self.row, first[self.block] + self.unit
-        held = kinks_.none()._replace(offset=np.zeros(self.total), row=row, unit=unit)
-        return kinks_.jacobian(problem, W, slopes, held)
+        row[self.mine], unit[self.mine] = self.entries.where(problem)
+        return kinks_.jacobian(problem, W, slopes, row, unit)
 
 
 class Metric(NamedTuple):
@@ -142,7 +109,7 @@ class Metric(NamedTuple):
 
 def held_within(problem: Problem, W: Weights, slopes: Slopes, point: Point) -> float:
     """How far what is held is from its kinks, at most."""
-    return float(np.abs(Held.of(problem, W, slopes).off(problem, point)).max(initial=0.0))
+    return float(np.abs(Held.of(problem, W, slopes, point).off(problem)).max(initial=0.0))
 
 
 class Placed(NamedTuple):
@@ -150,7 +117,7 @@ class Placed(NamedTuple):
 
     W: Weights
     slopes: Slopes
-    certificate: float
+    point: Point
     let_go: int
 
 
@@ -170,38 +137,40 @@ def put_on_kinks(
     def good(at: Point) -> bool:
         return float(at.certificate) <= most and float(at.objective) <= level
 
-    held = Held.of(problem, W, slopes)
-    near, let_go = np.abs(held.kinks(problem, at.Z)[0]) <= AWAY, 0
+    held, let_go = Held.of(problem, W, slopes, at), 0
+    near = np.abs(held.entries.offset) <= AWAY
     if not near.all() or problem.allsum.world > 1:
-        fewer = held.put(slopes, near, held.pick(slopes.slope))
-        after, some = look(problem, W, fewer, step), Held.of(problem, W, fewer)
+        fewer = held.entries.put(slopes, held.entries.pick(slopes.slope), near)
+        after = look(problem, W, fewer, step)
         if good(after):
+            some = Held.of(problem, W, fewer, after)
             slopes, at, let_go, held = fewer, after, held.total - some.total, some
     J = held.jacobian(problem, W, slopes)
     metric = None if J is None or not held.total else Metric.of(W, J, H, free, step)
     largest = problem.allsum.gather(np.max([np.abs(z).max(initial=1.0) for z in at.Z])).max()
     exact = EXACT * eps * float(largest)
     for _ in range(TRIES):
-        off = held.off(problem, at)
-        if metric is None or np.abs(off).max() <= exact:
+        off = np.abs(held.off(problem)).max(initial=0.0)
+        if metric is None or off <= exact:
             break
         trial = _back(problem, W, slopes, held, metric, at)
         after = look(problem, *trial, step)
-        if not good(after) or not np.abs(held.off(problem, after)).max() < np.abs(off).max():
+        there = Held.of(problem, *trial, after)
+        if not good(after) or not np.abs(there.off(problem)).max() < off:
             break
-        (W, slopes), at = trial, after
-    return Placed(W, slopes, float(at.certificate), let_go)
+        (W, slopes), at, held = trial, after, there
+    return Placed(W, slopes, at, let_go)
 
 
 def _back(
     problem: Problem, W: Weights, slopes: Slopes, held: Held, metric: Metric, at: Point
 ) -> tuple[Weights, Slopes]:
     """One step towards the kinks: the weights, and the slopes that keep the gradient as it is."""
-    dw, mu = metric.back(held.off(problem, at))
+    (dw, mu), entries = metric.back(held.off(problem)), held.entries
     w = ravel(W).astype(float)
     w[metric.places] += dw
-    up, mu = held.pick(at.upstream), mu[held.before : held.before + held.row.size]
+    up, mu = entries.pick(at.upstream), mu[held.mine]
     change = np.divide(mu, up, out=np.zeros(up.size), where=up != 0)
-    _, low, high = held.kinks(problem, at.Z)
-    slope = np.clip(held.pick(slopes.slope) + change, low, high)
-    return unravel(w.astype(W[0].dtype), W), held.put(slopes, True, slope)
+    low, high = np.minimum(entries.left, entries.right), np.maximum(entries.left, entries.right)
+    slope = np.clip(entries.pick(slopes.slope) + change, low, high)
+    return unravel(w.astype(W[0].dtype), W), entries.put(slopes, slope)

@@ -43,21 +43,77 @@ class Slopes:
         """Those of some observations."""
         return jax.tree.map(lambda array: array[some], self)
 
-    def also(self, l: int, mask: np.ndarray, slope: np.ndarray) -> "Slopes":
-        """The same but for entries of block ``l``, which are held with slopes of theirs."""
-        held, own = [*self.held], [*self.slope]
-        held[l], own[l] = held[l] | mask, np.where(mask, slope, own[l]).astype(own[l].dtype)
-        return Slopes(tuple(held), tuple(own))
+
+class Entries(NamedTuple):
+    """Entries of hidden blocks that this process has.
+
+    ``place`` is that of each in a flat array of its block, ``offset`` how far it is from the nearest kink of
+    its link; ``left`` and ``right`` are the slopes there.
+    """
+
+    block: np.ndarray
+    place: np.ndarray
+    offset: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+    @classmethod
+    def of(cls, problem: Problem, Z: Sequence[Any], masks: Sequence[Any]) -> "Entries":
+        """Those in the masks of the hidden blocks."""
+        found = [np.zeros((5, 0))]
+        for l, (block, z, mask) in enumerate(zip(problem.network.blocks, Z, masks)):
+            place = np.flatnonzero(mask)
+            if place.size:
+                z, kinks = np.asarray(z), block.link.kinks
+                at = z.ravel()[place, None] - np.asarray(kinks, z.dtype)
+                nearest = np.abs(at).argmin(1)
+                ends = np.array([sides(block.link, kink, z.dtype) for kink in kinks])[nearest]
+                found.append(
+                    np.stack([np.full(place.size, l), place, at[np.arange(place.size), nearest], *ends.T])
+                )
+        block, place, *numbers = np.concatenate(found, axis=1)
+        return cls(block.astype(int), place.astype(int), *numbers)
+
+    def take(self, some: np.ndarray) -> "Entries":
+        """Some of them, or all in another order."""
+        return Entries(*(column[some] for column in self))
+
+    def pick(self, arrays: Sequence[Any]) -> np.ndarray:
+        """The entries of arrays over the observations and the units of every hidden block."""
+        out = np.zeros(self.place.size)
+        for l in np.unique(self.block):
+            here = self.block == l
+            out[here] = np.asarray(arrays[l]).ravel()[self.place[here]]
+        return out
+
+    def put(self, slopes: Slopes, values: np.ndarray, mask: Any = True) -> Slopes:
+        """The same slopes but for these entries: held with other ones, or not where not in the ``mask``."""
+        held, slope = ([np.array(array) for array in arrays] for arrays in (slopes.held, slopes.slope))
+        mask = np.broadcast_to(mask, self.place.shape)
+        for l in np.unique(self.block):
+            here = self.block == l
+            held[l].flat[self.place[here]] = mask[here]
+            slope[l].flat[self.place[here]] = np.where(mask, values, 0)[here]
+        return Slopes(tuple(held), tuple(slope))
+
+    def between(self, shares: np.ndarray) -> np.ndarray:
+        """The slopes at shares of the way from left to right."""
+        return self.left + shares * (self.right - self.left)
+
+    def where(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """Their observations, and their units, counted through all blocks."""
+        sizes = np.array(problem.network.numbers(problem.X.shape[1]))
+        row, unit = np.divmod(self.place, sizes[self.block])
+        return row, unit + np.cumsum([0, *sizes])[self.block]
 
 
 class Kinks(NamedTuple):
     """Candidates that may sit at a kink, and the entries that each stands for.
 
     Where all that a unit reads is zero, ``z`` is its bias: the observations for which that is so move
-    together and make one candidate. Of every candidate: ``offset`` from the
-    kink, ``jump`` of the derivative of the objective across it, and the ``row`` and ``unit`` (counted through
-    all blocks) of one of its entries; the row is -1 where another process has it. Of every entry that this
-    process has: its ``candidate``, its place, its two slopes.
+    together and make one candidate. Of every candidate: ``offset`` from the kink, ``jump`` of the derivative
+    of the objective across it, and the ``row`` and ``unit`` (counted through all blocks) of one of its
+    entries; the row is -1 where another process has it. ``candidate`` is that of every one of the entries.
     """
 
     offset: np.ndarray
@@ -65,20 +121,13 @@ class Kinks(NamedTuple):
     row: np.ndarray
     unit: np.ndarray
     candidate: np.ndarray
-    block: np.ndarray
-    entry: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    entries: Entries
 
     def slopes(self, base: Slopes, s: np.ndarray, pick: np.ndarray) -> Slopes:
         """``base`` with slopes ``left + s (right - left)`` at the entries of the picked candidates."""
-        s, pick = s[self.candidate], pick[self.candidate]
-        held, slope = (tuple(map(np.array, arrays)) for arrays in (base.held, base.slope))
-        for l, (mask, value) in enumerate(zip(held, slope, strict=True)):
-            here = pick & (self.block == l)
-            mask.flat[self.entry[here]] = True
-            value.flat[self.entry[here]] = (self.left + s * (self.right - self.left))[here]
-        return Slopes(held, slope)
+        some = pick[self.candidate]
+        entries = self.entries.take(some)
+        return entries.put(base, entries.between(s[self.candidate][some]))
 
 
 def no_slopes(problem: Problem) -> Slopes:
@@ -97,7 +146,9 @@ def any_held(slopes: Slopes) -> bool:
 
 def none() -> Kinks:
     """No candidates: all links are smooth."""
-    return Kinks(*np.zeros((2, 0)), *np.zeros((5, 0), int), *np.zeros((2, 0)))
+    empty, nowhere = np.zeros(0), np.zeros(0, int)
+    entries = Entries(nowhere, nowhere, empty, empty, empty)
+    return Kinks(empty, empty, nowhere, nowhere, nowhere, entries)
 
 
 def forward(
@@ -168,34 +219,17 @@ def sides(link: Link, kink: float, dtype: Any) -> np.ndarray:
     return np.asarray(_derivative(link, np.asarray([kink - EDGE, kink + EDGE], dtype)))
 
 
-class Idle(NamedTuple):
-    """Entries of a hidden block exactly at a kink that nothing holds there, and the slopes they may take.
+def find_idle(problem: Problem, Z: Sequence[Any], slopes: Slopes) -> Entries:
+    """Entries exactly at a kink that nothing holds there.
 
     All that such an entry reads is zero, or reaches it through zero weights: its slope moves only the
     derivatives in those zero weights, and any slope between the two sides is as good as another.
     """
-
-    mask: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-
-    def slope(self, s: np.ndarray) -> np.ndarray:
-        """The slopes at shares ``s`` of the way from left to right."""
-        return self.left + s * (self.right - self.left)
-
-
-def find_idle(problem: Problem, Z: tuple[Array, ...], slopes: Slopes) -> list[Idle]:
-    """The idle entries of every hidden block."""
-    out = []
-    counts = np.asarray(problem.weight)[:, None] > 0
-    for block, z, held, slope in zip(problem.network.blocks, Z, slopes.held, slopes.slope, strict=False):
-        mask, left, right = np.zeros(held.shape, bool), np.zeros_like(slope), np.zeros_like(slope)
-        for kink in block.link.kinks:
-            here = (np.asarray(z) == kink) & ~np.asarray(held) & counts
-            mask |= here
-            left[here], right[here] = sides(block.link, kink, slope.dtype)
-        out.append(Idle(mask, left, right))
-    return out
+    counts, blocks = np.asarray(problem.weight)[:, None] > 0, problem.network.blocks
+    at_kink = [np.isin(np.asarray(z), np.asarray(b.link.kinks, z.dtype)) for b, z in zip(blocks[:-1], Z)]
+    return Entries.of(
+        problem, Z, [here & ~np.asarray(held) & counts for here, held in zip(at_kink, slopes.held)]
+    )
 
 
 def known(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) -> Slopes:
@@ -203,20 +237,16 @@ def known(problem: Problem, Z: tuple[Array, ...], slopes: Slopes, kinks: Kinks) 
     blocks, kept = problem.network.blocks, []
     for l, (block, z, held) in enumerate(zip(blocks, Z, slopes.held, strict=False)):
         here = np.isin(np.asarray(z), np.asarray(block.link.kinks, z.dtype))
-        here.flat[kinks.entry[kinks.block == l]] = True
+        here.flat[kinks.entries.place[kinks.entries.block == l]] = True
         kept.append(held & here)
     return Slopes(tuple(kept), tuple(np.where(m, s, 0).astype(s.dtype) for m, s in zip(kept, slopes.slope)))
 
 
 def shares(problem: Problem, own: tuple, slopes: Slopes, kinks: Kinks) -> np.ndarray:
     """How far the slope of every candidate, its ``own`` or a chosen one, is on the way from left to right."""
-    now = np.zeros(kinks.entry.size)
-    for l, (block, at) in enumerate(zip(problem.network.blocks, own, strict=False)):
-        here = kinks.block == l
-        if block.link.kinks:
-            entry, held, slope = kinks.entry[here], slopes.held[l], slopes.slope[l]
-            now[here] = np.where(held.flat[entry], slope.flat[entry], np.asarray(at).flat[entry])
-    ways = (now - kinks.left) / (kinks.right - kinks.left), np.ones(now.size)
+    entries = kinks.entries
+    now = np.where(entries.pick(slopes.held), entries.pick(slopes.slope), entries.pick(own))
+    ways = (now - entries.left) / (entries.right - entries.left), np.ones(now.size)
     total, count = problem.allsum([np.bincount(kinks.candidate, way, kinks.offset.size) for way in ways])
     return np.asarray(total) / np.maximum(count, 1)
 
@@ -248,28 +278,6 @@ def redundant_biases(problem: Problem, W: Weights, own: tuple, slopes: Slopes) -
     return np.concatenate([mask.ravel() for mask in masks])
 
 
-class Entries(NamedTuple):
-    """Entries that may be candidates: their places, and the two slopes at their kinks.
-
-    ``offset`` is how far each is from its kink, ``up`` the derivative of the mean loss in what is read of it.
-    Those of one unit that have one ``kin`` move together.
-    """
-
-    block: np.ndarray
-    entry: np.ndarray
-    row: np.ndarray
-    unit: np.ndarray
-    kin: np.ndarray
-    offset: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    up: np.ndarray
-
-    def take(self, some: np.ndarray) -> "Entries":
-        """Some of them, or all in another order."""
-        return Entries(*(column[some] for column in self))
-
-
 def find(
     problem: Problem, W: Weights, Z: tuple[Any, ...], upstream: tuple[Any, ...], together: bool = False
 ) -> Kinks:
@@ -281,53 +289,47 @@ def find(
     """
     reads = problem.network.reads(problem.X, problem.network.activations(Z))
     every = enumerate(zip(reads, W, Z, upstream, strict=False))
-    found = [entries_of(problem, l, map(np.asarray, of_block), together) for l, of_block in every]
-    entries = Entries(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-    if entries.unit.size > N_ENTRIES:
+    masks, alike = zip(*(may_move(problem, l, map(np.asarray, of), together) for l, of in every))
+    entries = Entries.of(problem, Z, masks)
+    if entries.place.size > N_ENTRIES:
         entries = entries.take(np.argpartition(np.abs(entries.offset), N_ENTRIES)[:N_ENTRIES])
-    entries = entries.take(one_block_a_row(entries))
-    unit, kin = entries.unit, entries.kin
+    entries = entries.take(one_block_a_row(*entries.where(problem), entries, entries.pick(alike)))
+    (row, unit), kin = entries.where(problem), entries.pick(alike)
     new = np.append(np.ones(min(unit.size, 1), bool), (unit[1:] != unit[:-1]) | (kin[1:] != kin[:-1]))
     candidate, heads = np.cumsum(new) - 1, np.flatnonzero(new)
-    jump = np.bincount(candidate, entries.up * (entries.right - entries.left), heads.size)
-    one = entries.take(heads)
-    alone = np.where(one.kin == NOTHING, -1, one.row)
-    table = np.stack([one.offset, one.unit, alone, one.row, jump])
-    (offset, unit, _, row, jump), place = nearest_of_all(problem, table)
+    jump = np.bincount(candidate, entries.pick(upstream) * (entries.right - entries.left), heads.size)
+    alone = np.where(kin == NOTHING, -1, row)[heads]
+    found = np.stack([entries.offset[heads], unit[heads], alone, row[heads], jump])
+    (offset, unit, _, row, jump), place = nearest_of_all(problem, found)
     place = place[candidate]
-    mine = entries.take(place >= 0)
-    places = place[place >= 0], mine.block, mine.entry
-    return Kinks(offset, jump, row.astype(int), unit.astype(int), *places, mine.left, mine.right)
+    mine = place >= 0
+    return Kinks(offset, jump, row.astype(int), unit.astype(int), place[mine], entries.take(mine))
 
 
-def entries_of(problem: Problem, l: int, of_block: Iterable[np.ndarray], together: bool) -> Entries:
-    """Those of one block, by what it reads, its weights, its ``z``, and the derivative upstream of it.
+def may_move(
+    problem: Problem, l: int, of_block: Iterable[np.ndarray], together: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which entries of a block may be candidates, and a number for each, equal for those that share a kink.
 
-    An entry at zero because all that it reads is at zero follows the one below and is not its own.
+    ``of_block`` is what it reads, its weights, its ``z``, and the derivative in what is read of it. An entry
+    at zero because all that it reads is at zero follows the one below and is not its own.
     """
     block, (reads, w, z, up) = problem.network.blocks[l], of_block
     if not block.link.kinks:
-        return Entries(*np.zeros((4, 0), int), *np.zeros((5, 0)))
+        return np.zeros(z.shape, bool), np.zeros(z.shape)
     size, biased = np.abs(w), block.by_place(block.biases(w) != 0, z.shape[1])
     block.biases(size)[:] = 0
     reach = np.asarray(block.linear(size, np.abs(reads)))
-    moves = ((reach > EDGE) | biased) & (np.asarray(problem.weight)[:, None] > 0)
+    mask = ((reach > EDGE) | biased) & (np.asarray(problem.weight)[:, None] > 0) & (up != 0)
     own = fingerprint(block, w, reads) if together else np.arange(len(reads), dtype=float)[:, None]
-    kin = np.where(reach > 0, own, NOTHING)
-    at = np.asarray(block.link.kinks, z.dtype)
-    # an entry between two kinks is a candidate for the nearer one
-    nearer = np.abs(z[..., None] - at).argmin(-1).ravel() if at.size > 1 else np.zeros(z.size, int)
-    slopes = np.array([sides(block.link, kink, z.dtype) for kink in block.link.kinks])
-    entry, offset = np.flatnonzero((up != 0) & moves), z.ravel() - at[nearer]
-    if not together:
-        entry = entry[worth_a_look(offset[entry], reach.ravel()[entry] > 0)]
-    row, unit = np.divmod(entry, z.shape[1])
-    unit += sum(problem.network.numbers(problem.X.shape[1])[:l])
-    numbers = kin.ravel()[entry], offset[entry], *slopes[nearer[entry]].T, up.ravel()[entry]
-    return Entries(np.full(entry.size, l), entry, row, unit, *(np.asarray(a, float) for a in numbers))
+    lone = np.zeros(0, int) if together else np.flatnonzero(mask & (reach > 0))
+    if lone.size > N_ALONE:  # of those that are a candidate each the nearest
+        far = np.abs(z.ravel()[lone, None] - np.asarray(block.link.kinks, z.dtype)).min(1)
+        mask.flat[lone[np.argpartition(far, N_ALONE)[N_ALONE:]]] = False
+    return mask, np.where(reach > 0, own, NOTHING)
 
 
-def one_block_a_row(entries: Entries) -> np.ndarray:
+def one_block_a_row(row: np.ndarray, unit: np.ndarray, entries: Entries, kin: np.ndarray) -> np.ndarray:
     """The entries that may be candidates, those of one candidate side by side.
 
     The model adds kinks up, so an observation has them in one block only, that of its nearest, and wherever
@@ -335,19 +337,10 @@ def one_block_a_row(entries: Entries) -> np.ndarray:
     """
     far = np.abs(entries.offset)
     order = np.argsort(far, kind="stable")
-    rows, nearest = np.unique(entries.row[order], return_index=True)
-    block = entries.block[order][nearest][np.searchsorted(rows, entries.row)]
-    order = np.lexsort((entries.kin, entries.unit))
+    rows, nearest = np.unique(row[order], return_index=True)
+    block = entries.block[order][nearest][np.searchsorted(rows, row)]
+    order = np.lexsort((kin, unit))
     return order[((entries.block == block) | (far < SITS))[order]]
-
-
-def worth_a_look(offset: np.ndarray, alone: np.ndarray) -> np.ndarray:
-    """Which entries may be candidates: all that share one, and the nearest of those that are one alone."""
-    keep, lone = ~alone, np.flatnonzero(alone)
-    if lone.size > N_ALONE:
-        lone = lone[np.argpartition(np.abs(offset[lone]), N_ALONE)[:N_ALONE]]
-    keep[lone] = True
-    return keep
 
 
 def fingerprint(block: Block, w: np.ndarray, reads: Any) -> np.ndarray:
@@ -411,21 +404,23 @@ def _derivatives(problem: Problem, W: Weights, slopes: Slopes, pick: Array) -> A
     return jnp.concatenate([g.reshape(len(pick), -1) for g in gradients], axis=1)
 
 
-def jacobian(problem: Problem, W: Weights, slopes: Slopes, kinks: Kinks) -> np.ndarray:
-    """``J_k``: the derivative of every candidate in all weights, one row each.
+def jacobian(problem: Problem, W: Weights, slopes: Slopes, rows: Any, units: Any) -> np.ndarray:
+    """The derivative in all weights of the ``z`` of a unit at an observation, for each of some.
 
-    What a unit of a dense first block reads does not depend on weights, and is the derivative in its own.
+    Another process has the row of a number below zero. What a unit of a dense first block reads does not
+    depend on weights, and is the derivative in its own.
     """
-    J, here = np.zeros((kinks.offset.size, sum(w.size for w in W))), kinks.row >= 0
-    n_first = len(W[0]) if problem.network.blocks[0].by_unit else 0
-    first = np.flatnonzero(here & (kinks.unit < n_first))
-    X = np.asarray(problem.X)[kinks.row[first]]
+    J, n_first = np.zeros((len(rows), sum(w.size for w in W))), 0
+    if problem.network.blocks[0].by_unit:
+        n_first = len(W[0])
+    first = np.flatnonzero((rows >= 0) & (units < n_first))
+    X = np.asarray(problem.X)[rows[first]]
     of_units = J[:, : W[0].size].reshape(len(J), *np.shape(W[0]))
-    of_units[first, kinks.unit[first]] = np.insert(X, 0, 1, axis=1)
-    later = np.flatnonzero(here & (kinks.unit >= n_first))
+    of_units[first, units[first]] = np.insert(X, 0, 1, axis=1)
+    later = np.flatnonzero((rows >= 0) & (units >= n_first))
     if later.size:
         row, unit = np.zeros((2, N_CANDIDATES), int)
-        row[: later.size], unit[: later.size] = kinks.row[later], kinks.unit[later]
+        row[: later.size], unit[: later.size] = rows[later], units[later]
         X, y, weight = (np.asarray(a)[row] for a in (problem.X, problem.y, problem.weight))
         few = Problem(problem.network, problem.loss, X, y, weight)
         J[later] = np.asarray(_derivatives(few, W, slopes.of(row), unit), float)[: later.size]

@@ -177,7 +177,10 @@ def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float
     kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
     before, slopes = slopes, kinks_.known(problem, now.Z, slopes, kinks)
     dropped = problem.allsum(sum(int((a != b).sum()) for a, b in zip(before.held, slopes.held)))
-    at, J = look(problem, W, slopes, step) if dropped else now, kinks_.jacobian(problem, W, slopes, kinks)
+    at, J = (
+        look(problem, W, slopes, step) if dropped else now,
+        kinks_.jacobian(problem, W, slopes, kinks.row, kinks.unit),
+    )
     adds = kinks.jump * kinks_.shares(problem, now.slope, slopes, kinks)
     return Survey(kinks, J, np.asarray(at.gradient, float) - J.T @ adds)
 

@@ -123,16 +123,17 @@ def certify(
     off = lambda at: np.abs(np.asarray(at.moved))[zeros].max(initial=0.0)  # noqa: E731
     if off(point) <= step * tol or not problem.allsum.in_memory:
         return slopes, point  # its zeros are good as they are, or no row can have a slope of its own
-    trial, at = slopes, point
-    for l, idle in reversed(list(enumerate(kinks_.find_idle(problem, point.Z, slopes)))):
-        if not problem.network.blocks[l].by_unit or not problem.allsum(idle.mask.sum()):
-            continue  # weights that several places share have no slopes chosen for them
-        jump = np.where(idle.mask, np.asarray(at.upstream[l]) * (idle.right - idle.left), 0)
+    trial, at, entries = slopes, point, kinks_.find_idle(problem, point.Z, slopes)
+    for l in reversed([l for l, block in enumerate(problem.network.blocks[:-1]) if block.by_unit]):
+        # weights that several places share have no slopes chosen for them
+        idle = entries.take(entries.block == l)
+        jump = idle.pick(at.upstream) * (idle.right - idle.left)
         if problem.allsum(np.count_nonzero(jump)):
-            trial = trial.also(l, idle.mask, idle.left)
-            at = look(problem, W, trial, step)
-            share = _idle_shares(problem, W, l, jump, at, step, tol)
-            trial = trial.also(l, idle.mask, idle.slope(share))
+            trial = idle.put(trial, idle.left)
+            at, jumps = look(problem, W, trial, step), np.zeros(trial.held[l].shape)
+            jumps.flat[idle.place] = jump
+            share = _idle_shares(problem, W, l, jumps, at, step, tol)
+            trial = idle.put(trial, idle.between(share.flat[idle.place]))
             at = look(problem, W, trial, step)
     return (trial, at) if off(at) < off(point) else (slopes, point)
 

@@ -16,6 +16,7 @@ from deepprox.joining.hessian import Hessian
 from deepprox.joining.holding import Held, Metric
 from deepprox.joining.kinks import Slopes
 from deepprox.joining.model import solve_lower
+from deepprox.joining.point import Point
 from deepprox.problem import Network, Problem, Weights
 
 
@@ -30,14 +31,21 @@ def _drift(network: Network, toward: Network, W: Weights) -> Array:
 
 
 def tangent(
-    problem: Problem, W: Weights, slopes: Slopes, H: Hessian, free: np.ndarray, step: float, toward: Network
+    problem: Problem,
+    W: Weights,
+    slopes: Slopes,
+    at: Point,
+    H: Hessian,
+    free: np.ndarray,
+    step: float,
+    toward: Network,
 ) -> Weights | None:
     """How the solution ``W`` moves, to first order, as the penalty becomes that of the network ``toward``.
 
     ``H`` are second derivatives in the weights ``free``, of which those at zero stay there. None where the
     objective bends down.
     """
-    J = Held.of(problem, W, slopes).jacobian(problem, W, slopes)
+    J = Held.of(problem, W, slopes, at).jacobian(problem, W, slopes)
     metric = None if J is None else Metric.of(W, J, H, free, step)
     if metric is None:
         return None

@@ -25,6 +25,7 @@ from deepprox.joining.certificate import flatten, ravel, unravel
 from deepprox.joining.hessian import Hessian, Places, hessian, loss_hessian
 from deepprox.joining.kinks import Slopes, no_slopes
 from deepprox.joining.live import canonical
+from deepprox.joining.model import survey
 from deepprox.joining.point import look
 from deepprox.losses import Loss
 from deepprox.problem import Network, Problem, Weights
@@ -90,14 +91,11 @@ def at_kinks(problem: Problem, W: Weights, live: np.ndarray) -> Held:
     none = no_slopes(problem)
     if not any(block.link.kinks for block in problem.network.blocks[:-1]):
         return Held(none, np.zeros((0, live.size)))
-    riding = look(problem, W, none, 1.0, ride=True)
-    kinks = kinks_.find(problem, W, riding.Z, riding.upstream)
-    left = np.zeros(kinks.offset.size)
-    at = look(problem, W, kinks.slopes(none, left, left == 0), 1.0)
-    gradient = np.asarray(at.gradient + at.penalty_gradient)[live]
-    J = kinks_.jacobian(problem, W, none, kinks)[:, live]
-    C = J.T * kinks.jump
-    s = best_slopes(C.T @ C, C.T @ gradient - kinks.jump * kinks.offset, left + (kinks.offset > 0))
+    at = look(problem, W, none, 1.0)
+    kinks, J, gradient = survey(problem, W, none, at, 1.0, together=False)
+    J, g = J[:, live], (gradient + np.asarray(at.penalty_gradient))[live]
+    C, above = J.T * kinks.jump, (kinks.offset > 0).astype(float)
+    s = best_slopes(C.T @ C, C.T @ g - kinks.jump * kinks.offset, above)
     held = (s > INSIDE) & (s < 1 - INSIDE)
     return Held(kinks.slopes(none, s, held), J[held])
 
