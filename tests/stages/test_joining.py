@@ -244,7 +244,7 @@ def test_together_the_kinks_of_equal_readings_are_one():
     found = kinks.find(posed, W, at.Z, at.upstream, together=True)
     assert found.offset.size == 3
     for k, total in enumerate(found.jump):
-        rows = np.sort(found.entry[found.candidate == k])
+        rows = np.sort(found.entries.place[found.candidate == k])
         np.testing.assert_array_equal(rows, np.flatnonzero(X[:, 0] == X[rows[0], 0]))
         np.testing.assert_allclose(total, jump[rows].sum())
 
