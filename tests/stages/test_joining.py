@@ -258,9 +258,7 @@ def test_a_bias_is_redundant_where_its_unit_is_linear_at_all_observations():
     np.testing.assert_array_equal(idle[0][:, 0], [True, True, False])
     assert not idle[0][:, 1:].any() and not idle[1].any()
     first = np.arange(none.held[0].size).reshape(none.held[0].shape) == 0
-    held = none.also(
-        0, first, np.zeros(first.shape)
-    )  # with another slope at one observation it moves something
+    held = kinks.Slopes((first,), none.slope)  # with another slope at one observation it moves something
     idle = unravel(kinks.redundant_biases(posed, W, own, held), W)
     np.testing.assert_array_equal(idle[0][:, 0], [False, True, False])
     for given in (
