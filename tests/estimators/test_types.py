@@ -1,6 +1,8 @@
 """What a user's type checker sees of the front."""
 
+import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,8 @@ from typing import get_args
 
 import pytest
 
-from deepprox.estimators import _resolve, _typing
+import deepprox
+from deepprox.estimators import _fitted, _resolve, _typing
 from deepprox.selection.paths import RULES
 from deepprox.statistics.names import CRITERIA
 
@@ -41,3 +44,15 @@ def test_a_users_file_is_typed(tmp_path):
 )
 def test_names_that_types_allow_are_those_that_are_known(names, known):
     assert {*get_args(names)} == {*known}
+
+
+@pytest.mark.parametrize("name", ["DeepClassifier", "DeepRegressorIC", "DeepClassifierCV"])
+def test_every_parameter_and_attribute_is_described(name):
+    cls = getattr(deepprox, name)
+    said = inspect.getdoc(cls)
+    described = [line.split(" : ")[0] for line in said.splitlines() if re.match(r"\S.* : ", line)]
+    names = [*inspect.signature(cls).parameters]
+    assert described[: len(names)] == names
+    attributes = {one for entry in described[len(names) :] for one in entry.split(", ")}
+    assert attributes >= {one for one in vars(_fitted.AttributesMixin) if one.endswith("_") and one[0] != "_"}
+    assert said.count("\n----------\n") == 2

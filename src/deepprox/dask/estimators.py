@@ -19,13 +19,20 @@ from deepprox import estimators as plain
 from deepprox.dask.driver import fit
 from deepprox.dask.parts import parts_of
 from deepprox.estimators._base import DeepBase
+from deepprox.estimators._described import described
 from deepprox.estimators._plain import become
 from deepprox.estimators._response import gives_probabilities
 from deepprox.estimators._watch import Silence, watching
 
 
 class Together(DeepBase):
-    """What the two estimators share: a fit by the workers of a cluster, predictions where the rows are."""
+    """What the two estimators share: a fit by the workers of a cluster, predictions where the rows are.
+
+    Attributes
+    ----------
+    lost_workers_ : tuple of str
+        Addresses of workers that were lost during the fit; their rows were loaded again elsewhere.
+    """
 
     _plain: Any  # the estimator that it is once it is fitted
 
@@ -171,12 +178,12 @@ def _score(metric: Any, model: Any, X: Any, y: Any, sample_weight: Any) -> float
     return metric(truth, predicted, sample_weight=weight)
 
 
+@described
 class DeepClassifier(Together, plain.DeepClassifier):
     """``deepprox.DeepClassifier``, fitted by the workers of a Dask cluster, each on its own rows.
 
     The parameters and the fitted attributes are those of the plain estimator, and so is the solution.
-    ``lost_workers_`` has the addresses of workers that were lost during the fit; their rows were loaded again
-    elsewhere. ``checkpoint`` is a folder that every worker can write to. See there for the parameters.
+    ``checkpoint`` is a folder that every worker can write to.
 
     Examples
     --------
@@ -258,12 +265,12 @@ class DeepClassifier(Together, plain.DeepClassifier):
         return _score(accuracy_score, self, X, y, sample_weight)
 
 
+@described
 class DeepRegressor(Together, plain.DeepRegressor):
     """``deepprox.DeepRegressor``, fitted by the workers of a Dask cluster, each on its own rows.
 
     The parameters and the fitted attributes are those of the plain estimator, and so is the solution.
-    ``lost_workers_`` has the addresses of workers that were lost during the fit; their rows were loaded again
-    elsewhere. ``checkpoint`` is a folder that every worker can write to. See there for the parameters.
+    ``checkpoint`` is a folder that every worker can write to.
 
     Examples
     --------

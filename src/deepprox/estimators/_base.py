@@ -47,7 +47,105 @@ def whole(method: F) -> F:
 class DeepBase(
     AttributesMixin, StatisticsMixin, PosteriorMixin, ReportMixin, CallbackSupportMixin, BaseEstimator
 ):
-    """``(1/n) sum_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, minimised; the front's half of it."""
+    """``(1/n) sum_i loss(eta_i, y_i) + sum_l penalty_l(W_l)``, minimised; the front's half of it.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=(50,)
+        Widths of the hidden layers; ``()`` is a generalised linear model.
+    link : str, Link, or one per hidden layer, default="relu"
+        What a hidden layer passes on: "relu", "tanh", "sigmoid", "softplus", "leaky_relu", "elu", "silu",
+        "gelu", "hard_sigmoid", "hard_tanh", "sine", "rbf", "identity"; of groups of units "softmax",
+        "log_sum_exp", "lp_norm", "max_pool"; or an object from :mod:`deepprox.links` or of your own class.
+    penalty : str, Penalty, or one per block, default="l1"
+        "none", "l1" (or "lasso"), "l2" (or "ridge"), "elasticnet", "group_inputs" (whole inputs of a
+        block leave together), "group_units", "sparse_group_inputs", "sparse_group_units", "mcp", "scad",
+        "l0", "bridge", "log_sum", "capped_l1", "max_norm", "nuclear", "student_t", "horseshoe",
+        "nonnegative", or an object from :mod:`deepprox.penalties` or of your own class, which carries its
+        own strength.
+    alpha : float, default=1e-3
+        Strength of a penalty given by name, on the scale of the mean loss: the same for any number of
+        observations.
+    penalize_bias : bool, default=False
+        Whether biases are penalised like other weights.
+    activity : Activity, or one per hidden layer, default=None
+        A charge for what hidden units do, from :mod:`deepprox.activities`: ``ActivityL1(0.01)`` for few
+        active units at each observation, ``ActivityGroup(0.01)`` for few active units in all.
+    splits : {"all", "none"} or tuple of int, default="all"
+        Where the split phase cuts the network: after every hidden layer, or after those numbered, from 1.
+        Between two splits the network holds together; the output is always split, so ``()`` cuts nowhere
+        else. "none" goes straight to the join phase.
+    join : bool, default=True
+        Whether the split phase is followed by the join phase; False is plain ADMM.
+    rho : "auto", float, or one per block, default="auto"
+        Weights of the split constraints. "auto" starts them from the penalties and lets them grow;
+        given ones stay, each a number or an array with one number for each observation. Blocks that
+        ``splits`` leaves whole have no constraint, and their entries are not used.
+    batch_size : "auto", int or None, default="auto"
+        How many rows, drawn at random, each of 3000 proximal steps takes that a fit to many rows begins with,
+        in place of the split phase. "auto" is 512 from 10 000 rows on, and None with fewer rows,
+        without hidden layers, where ``splits``, ``rho`` or ``join`` ask for a split phase of their own, and
+        where rows are not in memory.
+    n_init : int, default=1
+        Random starts, run side by side; the lowest objective is kept.
+    standardize : bool, default=True
+        Whether inputs are brought to mean 0 and standard deviation 1 inside. Penalties then act on the
+        standardised scale; weights are reported on both.
+    max_iter : int, default=2000
+        Most iterations, all phases together.
+    tol : float, default=1e-6
+        Largest certificate of a solution that counts as converged.
+    warm_start : bool, default=False
+        Whether a new fit starts from the last solution, where the shapes agree, without a split phase.
+    random_state : int, RandomState or None, default=None
+        Seed of the random starts.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the fit and of the predictions.
+    verbose : int, default=0
+        1 shows a progress bar.
+    devices : None, "all", int, Mesh or list, default=None
+        Devices of JAX over which the observations are spread: all, the first so many, or those given. Where
+        ``jax.distributed`` connects several processes, "all" are those of all processes, and each gives
+        ``fit`` its own rows.
+    checkpoint : str or path, default=None
+        A folder in which a fit keeps where it is, so that it can go on after an interruption.
+    resume : bool, default=False
+        Whether a fit goes on from ``checkpoint``, to the same answer. Without a file there it begins anew;
+        one of other data or other settings is refused.
+    fit_intercept : bool, default=True
+        Whether the outputs have a bias. Without one it is exactly zero. Without hidden layers either, inputs
+        are then scaled and not centred, so that the outputs at inputs of zero are zero.
+
+    Attributes
+    ----------
+    coefs_, intercepts_ : list of ndarray of shape (n_in, n_out) and (n_out,)
+        Weights and biases of every block, for the inputs as they were given.
+    coefs_standardized_, intercepts_standardized_ : list of ndarray
+        The same for standardised inputs: what the penalty saw.
+    solution_ : Solution
+        Objective, loss, penalty, certificate, residuals, status in words, non-zeros per block, seconds
+        per phase, objectives of all starts.
+    fitted_ : Fitted
+        What predictions, tables, draws and files read: network, loss, scale of the inputs, solution, number
+        of observations, statistics.
+    history_ : DataFrame
+        One row for each iteration.
+    objective_, loss_ : float
+        Mean loss plus penalties, and the mean loss alone.
+    n_nonzero_ : int
+        Weights that are not exactly zero, biases included.
+    selected_features_ : ndarray of bool of shape (n_features_in_,)
+        The inputs that reach the output.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Euclidean norm of the first-block weights of each input on the scale of the fit; 0 when dead.
+    live_ : tuple of ndarray of bool
+        The inputs, then the units of every hidden layer, that reach the output and vary; a unit that does not
+        is among them where no bias may take its place.
+    n_iter_, n_layers_, n_outputs_, n_features_in_ : int
+        Iterations, layers (inputs and outputs included), outputs and inputs.
+    feature_names_in_ : ndarray of str
+        Names of the inputs, when ``X`` had them.
+    """
 
     n_features_in_: int
     feature_names_in_: np.ndarray

@@ -24,7 +24,27 @@ RULES = ("min", "1se")
 
 
 class Chooses:
-    """Fits a path of its plain estimator and becomes one of its models."""
+    """Fits a path of its plain estimator and becomes one of its models.
+
+    Parameters
+    ----------
+    alphas : int or array-like, default=50
+        Strengths, or how many; see :func:`deepprox.path`.
+    eps : float, default=1e-3
+        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
+    relax : bool, default=False
+        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
+        then does not pay for shrinkage with superfluous inputs.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength that was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        The strengths of the path.
+    path_ : Path
+        The path on all data; not part of a pickle.
+    """
 
     alphas: Any
     eps: Any
@@ -61,6 +81,23 @@ class ByFolds(Chooses):
     """The strength with the least loss on what each fold leaves out, or the 1-standard-error rule.
 
     The path of all data gives the strengths; each fold walks them on its own part. Folds run in threads.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable, default=None
+        Folds, as in scikit-learn: five by default, with every class in its proportion.
+    rule : {"1se", "min"}, default="1se"
+        The sparsest model within one standard error of the least mean loss, or that of the least. Of one
+        fold the standard error is 0, and both rules are the same.
+    n_jobs : int, default=None
+        Folds that run at a time, in threads.
+
+    Attributes
+    ----------
+    loss_path_, score_path_ : ndarray of shape (n_alphas, n_folds)
+        Mean loss and score on what each fold leaves out.
+    alpha_min_, alpha_1se_ : float
+        The choices of both rules.
     """
 
     cv: Any
@@ -146,7 +183,18 @@ def _fold(
 
 
 class ByCriterion(Chooses):
-    """The strength with the least information criterion."""
+    """The strength with the least information criterion.
+
+    Parameters
+    ----------
+    criterion : {"bic", "aic", "aicc", "ebic", "gcv"}, default="bic"
+        What is to be least.
+
+    Attributes
+    ----------
+    criterion_ : ndarray of shape (n_alphas,)
+        The criterion of every model.
+    """
 
     criterion: Any
     _own = ("alphas", "eps", "relax", "criterion")

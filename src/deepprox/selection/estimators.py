@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from deepprox.estimators import DeepClassifier, DeepRegressor
 from deepprox.estimators._base import store
+from deepprox.estimators._described import described
 from deepprox.estimators._typing import (
     Activities,
     BatchSize,
@@ -21,41 +22,12 @@ from deepprox.estimators._typing import (
 from deepprox.selection.choosing import ByCriterion, ByFolds
 
 
+@described
 class DeepClassifierCV(ByFolds, DeepClassifier):
     """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
 
     A :class:`DeepClassifier` that chooses its own strength. It has no ``alpha``, ``warm_start``,
     ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
-
-    Parameters
-    ----------
-    alphas : int or array-like, default=50
-        Strengths, or how many; see :func:`deepprox.path`.
-    eps : float, default=1e-3
-        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
-    relax : bool, default=False
-        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
-        then does not pay for shrinkage with superfluous inputs.
-    cv : int, splitter or iterable, default=None
-        Folds, as in scikit-learn: five by default, with every class in its proportion.
-    rule : {"1se", "min"}, default="1se"
-        The sparsest model within one standard error of the least mean loss, or that of the least. Of one
-        fold the standard error is 0, and both rules are the same.
-    n_jobs : int, default=None
-        Folds that run at a time, in threads.
-
-    Attributes
-    ----------
-    alpha_ : float
-        The strength that was chosen.
-    alphas_ : ndarray of shape (n_alphas,)
-        The strengths of the path.
-    path_ : Path
-        The path on all data; not part of a pickle.
-    loss_path_, score_path_ : ndarray of shape (n_alphas, n_folds)
-        Mean loss and score on what each fold leaves out.
-    alpha_min_, alpha_1se_ : float
-        The choices of both rules.
     """
 
     _plain = DeepClassifier
@@ -91,34 +63,12 @@ class DeepClassifierCV(ByFolds, DeepClassifier):
         store(self, locals())
 
 
+@described
 class DeepClassifierIC(ByCriterion, DeepClassifier):
     """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
 
     A :class:`DeepClassifier` that chooses its own strength. It has no ``alpha``, ``warm_start``,
     ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
-
-    Parameters
-    ----------
-    alphas : int or array-like, default=50
-        Strengths, or how many; see :func:`deepprox.path`.
-    eps : float, default=1e-3
-        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
-    relax : bool, default=False
-        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
-        then does not pay for shrinkage with superfluous inputs.
-    criterion : {"bic", "aic", "aicc", "ebic", "gcv"}, default="bic"
-        What is to be least.
-
-    Attributes
-    ----------
-    alpha_ : float
-        The strength that was chosen.
-    alphas_ : ndarray of shape (n_alphas,)
-        The strengths of the path.
-    path_ : Path
-        The path on all data; not part of a pickle.
-    criterion_ : ndarray of shape (n_alphas,)
-        The criterion of every model.
     """
 
     _plain = DeepClassifier
@@ -152,41 +102,12 @@ class DeepClassifierIC(ByCriterion, DeepClassifier):
         store(self, locals())
 
 
+@described
 class DeepRegressorCV(ByFolds, DeepRegressor):
     """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
 
     A :class:`DeepRegressor` that chooses its own strength. It has no ``alpha``, ``warm_start``,
     ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
-
-    Parameters
-    ----------
-    alphas : int or array-like, default=50
-        Strengths, or how many; see :func:`deepprox.path`.
-    eps : float, default=1e-3
-        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
-    relax : bool, default=False
-        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
-        then does not pay for shrinkage with superfluous inputs.
-    cv : int, splitter or iterable, default=None
-        Folds, as in scikit-learn: five by default, with every class in its proportion.
-    rule : {"1se", "min"}, default="1se"
-        The sparsest model within one standard error of the least mean loss, or that of the least. Of one
-        fold the standard error is 0, and both rules are the same.
-    n_jobs : int, default=None
-        Folds that run at a time, in threads.
-
-    Attributes
-    ----------
-    alpha_ : float
-        The strength that was chosen.
-    alphas_ : ndarray of shape (n_alphas,)
-        The strengths of the path.
-    path_ : Path
-        The path on all data; not part of a pickle.
-    loss_path_, score_path_ : ndarray of shape (n_alphas, n_folds)
-        Mean loss and score on what each fold leaves out.
-    alpha_min_, alpha_1se_ : float
-        The choices of both rules.
     """
 
     _plain = DeepRegressor
@@ -222,34 +143,12 @@ class DeepRegressorCV(ByFolds, DeepRegressor):
         store(self, locals())
 
 
+@described
 class DeepRegressorIC(ByCriterion, DeepRegressor):
     """``argmin_alpha -2 log p + c(n) df``: the strength of the least information criterion.
 
     A :class:`DeepRegressor` that chooses its own strength. It has no ``alpha``, ``warm_start``,
     ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
-
-    Parameters
-    ----------
-    alphas : int or array-like, default=50
-        Strengths, or how many; see :func:`deepprox.path`.
-    eps : float, default=1e-3
-        The weakest strength as a share of that which would empty a lasso, where ``alphas`` is a count.
-    relax : bool, default=False
-        Whether strengths only choose the inputs, and the model on these has the weakest one: a criterion
-        then does not pay for shrinkage with superfluous inputs.
-    criterion : {"bic", "aic", "aicc", "ebic", "gcv"}, default="bic"
-        What is to be least.
-
-    Attributes
-    ----------
-    alpha_ : float
-        The strength that was chosen.
-    alphas_ : ndarray of shape (n_alphas,)
-        The strengths of the path.
-    path_ : Path
-        The path on all data; not part of a pickle.
-    criterion_ : ndarray of shape (n_alphas,)
-        The criterion of every model.
     """
 
     _plain = DeepRegressor
