@@ -300,7 +300,7 @@ def draw_penalty(name: str, penalty: penalties.Penalty) -> None:
 PAGES = {
     "links": (
         "Links",
-        "What a hidden layer passes on. `link=` takes a name, an object, or one for each hidden layer. The "
+        "The activation function of a hidden layer. `link=` takes a name, an object, or one for each hidden layer. The "
         "pictures show the function, its derivative, and the Z-step's scalar problem: where a pre-activation "
         "at rest at 0.5 goes when the next block wants to read `q`.",
         LINKS,

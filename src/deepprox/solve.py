@@ -49,13 +49,13 @@ class Options(NamedTuple):
     """How a problem is solved; the defaults need no tuning.
 
     A ``batch`` of rows, unless it is 0, makes ``steps`` steps on as many drawn at random, in place of sweeps.
-    ``warm`` says that the one start is near a solution; no hidden block is cut below ``widths``, since a new
-    width compiles.
+    ``warm``: the start is near a solution, so Newton steps come first. ``widths``: lower bounds on compacted
+    hidden widths, to avoid recompilation.
     ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
     the output is always split. ``rho`` holds constraint weights to keep, one for each block (numbers,
-    or columns over observations), or None to start them from the penalties and let them grow. So many
-    ``tries`` to leave a unit out may be in vain before the others are kept. The solution's ``tangent`` is
-    that towards the penalty of the network ``toward``.
+    or columns over observations), or None to start them from the penalties and let them grow. Pruning stops
+    after ``tries`` unsuccessful removals. The solution's ``tangent`` is that towards the penalty of the
+    network ``toward``.
     """
 
     sweeps: int = 40
@@ -124,7 +124,7 @@ def solve(
     last = history[-1] if history else {"primal": np.nan, "dual": np.nan}  # not even one finite sweep
     message = MESSAGES[end.status].format(dtype=end.W[0].dtype)
     if found.straight:
-        message += f" ({found.straight} of {len(starts)} starts went straight)"
+        message += f" ({found.straight} of {len(starts)} starts skipped the split phase)"
     found.objectives[best] = end.objective
     return Solution(
         **end._asdict() | {"n_iter": len(history)},
@@ -153,7 +153,7 @@ class Run(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best start: where it ended, its number, the objective of all, and how many went straight."""
+    """The best start: where it ended, its number, all objectives, and how many skipped the split phase."""
 
     joined: Joined
     best: int

@@ -137,9 +137,9 @@ def test_a_start_goes_straight_where_splitting_loses_more():
     starts = initial(posed, 0)
     both, alone = (solve(posed, starts, Options(sweeps=sweeps, tries=0)) for sweeps in (40, 0))
     assert both.objective <= alone.objective * (1 + 1e-4)  # there are minima side by side, 1.5e-5 apart
-    assert "went straight" in both.message
+    assert "skipped the split phase" in both.message
     short = solve(posed, starts, Options(max_iter=45))
-    assert short.n_iter <= 50 and "went straight" not in short.message
+    assert short.n_iter <= 50 and "skipped the split phase" not in short.message
 
 
 def wide(link=None, n=40):

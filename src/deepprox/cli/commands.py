@@ -128,7 +128,7 @@ def launch(ctx: click.Context, processes: int, address: str | None, command: tup
 @shared.speech
 @click.pass_context
 def path(ctx: click.Context, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Fit a network for every strength of the penalty, from dense to empty."""
+    """Fit a network for every strength of the penalty, from the full to the null model."""
     from deepprox.cli.choosing import show_path
 
     ctx.exit(show_path(Voice(as_json, quiet), options))

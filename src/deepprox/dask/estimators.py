@@ -30,7 +30,7 @@ class Together(DeepBase):
 
     Attributes
     ----------
-    lost_workers_ : tuple of str
+    lost_workers_ : list of str
         Addresses of workers that were lost during the fit; their rows were loaded again elsewhere.
     """
 

@@ -54,8 +54,8 @@ class DeepBase(
     hidden_layer_sizes : tuple of int, default=(50,)
         Widths of the hidden layers; ``()`` is a generalised linear model.
     link : str, Link, or one per hidden layer, default="relu"
-        What a hidden layer passes on: "relu", "tanh", "sigmoid", "softplus", "leaky_relu", "elu", "silu",
-        "gelu", "hard_sigmoid", "hard_tanh", "sine", "rbf", "identity"; of groups of units "softmax",
+        Activation function of the hidden layers: "relu", "tanh", "sigmoid", "softplus", "leaky_relu", "elu",
+        "silu", "gelu", "hard_sigmoid", "hard_tanh", "sine", "rbf", "identity"; of groups of units "softmax",
         "log_sum_exp", "lp_norm", "max_pool"; or an object from :mod:`deepprox.links` or of your own class.
     penalty : str, Penalty, or one per block, default="l1"
         "none", "l1" (or "lasso"), "l2" (or "ridge"), "elasticnet", "group_inputs" (whole inputs of a
@@ -64,17 +64,17 @@ class DeepBase(
         "nonnegative", or an object from :mod:`deepprox.penalties` or of your own class, which carries its
         own strength.
     alpha : float, default=1e-3
-        Strength of a penalty given by name, on the scale of the mean loss: the same for any number of
-        observations.
+        Regularisation strength of a penalty given by name, on the scale of the mean loss: the same for any
+        number of observations.
     penalize_bias : bool, default=False
         Whether biases are penalised like other weights.
     activity : Activity, or one per hidden layer, default=None
-        A charge for what hidden units do, from :mod:`deepprox.activities`: ``ActivityL1(0.01)`` for few
-        active units at each observation, ``ActivityGroup(0.01)`` for few active units in all.
+        Activity regulariser, from :mod:`deepprox.activities`: ``ActivityL1(0.01)`` for few active units at
+        each observation, ``ActivityGroup(0.01)`` for few active units in all.
     splits : {"all", "none"} or tuple of int, default="all"
         Where the split phase cuts the network: after every hidden layer, or after those numbered, from 1.
         Between two splits the network holds together; the output is always split, so ``()`` cuts nowhere
-        else. "none" goes straight to the join phase.
+        else. "none" skips the split phase.
     join : bool, default=True
         Whether the split phase is followed by the join phase; False is plain ADMM.
     rho : "auto", float, or one per block, default="auto"

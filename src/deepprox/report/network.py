@@ -1,4 +1,4 @@
-"""A drawing of the network that is left: live units in columns, lines for the weights that survived.
+"""A drawing of the network that is left: live units in columns, lines for the weights that are not zero.
 
 Hand-written SVG: it scales, follows the reader's light or dark page, says more under the pointer, and is
 shown by notebooks as it is.

@@ -1,4 +1,4 @@
-"""The summary of a fitted network: what was fitted, how well it was solved, and what survived."""
+"""The summary of a fitted network: what was fitted, how well it was solved, and what was selected."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ FEW = 1500  # live weights up to which degrees of freedom are worth the wait
 
 
 def summarize(model: Any) -> Report:
-    """Three tables of a fitted estimator: the fit, its blocks, and the inputs that survive."""
+    """Three tables of a fitted estimator: the fit, its blocks, and the selected inputs."""
     title = f"{type(model).__name__}: {architecture(model)}"
     return Report((Table(_fit_rows(model), title=title), _block_table(model), _input_table(model)))
 
@@ -101,5 +101,5 @@ def _input_table(model: Any) -> Table:
     rows = [(str(names[j]), f"{sizes[j]:.4f}", str(fan[j])) for j in order[:MOST_INPUTS]]
     if len(order) > MOST_INPUTS:
         rows.append((f"and {len(order) - MOST_INPUTS} more", "", ""))
-    title = f"Inputs that survive: {len(order)} of {n_in}"
+    title = f"Selected inputs: {len(order)} of {n_in}"
     return Table(rows, ("input", "norm of its weights", "units that read it"), title, numeric=(1, 2))

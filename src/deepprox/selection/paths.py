@@ -1,4 +1,4 @@
-"""A regularisation path: one network for every strength of the penalty, from dense to empty."""
+"""A regularisation path: one network for every strength of the penalty, from the full to the null model."""
 
 import copy
 from collections.abc import Iterator
@@ -300,7 +300,7 @@ def path(
     sample_weight: Any = None,
     verbose: int | None = None,
 ) -> Path[E]:
-    """Fit a network for every strength of its penalty, from dense to empty, each from the last.
+    """Fit a network for every strength of its penalty, from the full to the null model, each from the last.
 
     Parameters
     ----------
@@ -312,8 +312,8 @@ def path(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Response.
     alphas : int or array-like, default=50
-        Strengths, or how many. A number of them is spread geometrically up to the empty network, found
-        automatically; the path ends with the first empty network, so there may be a few more or less.
+        Strengths, or how many. A number of them is spread geometrically up to the null model, which has no
+        input and is found automatically; the path ends there, so there may be a few more or less.
     validation : tuple (X, y), default=None
         Data to score every model on.
     eps : float, default=1e-3

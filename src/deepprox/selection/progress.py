@@ -13,7 +13,7 @@ def along(name: str, verbose: Any) -> Iterator[Callable[..., None] | None]:
     if not verbose:
         yield None
         return
-    with bar("looking for the empty network", None, name) as moved:
+    with bar("looking for the null model", None, name) as moved:
 
         def told(done: int, total: int, alpha: float, found: Any) -> None:
             inputs = int(found.live.inputs.sum())

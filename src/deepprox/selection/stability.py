@@ -1,4 +1,4 @@
-"""Stability selection: how often an input survives when half of the observations are drawn anew.
+"""Stability selection: how often an input is selected when half of the observations are drawn anew.
 
 ``frequency_j = (1/B) sum_b 1[input j is alive on half-sample b]`` (Meinshausen and Buehlmann 2010), in
 complementary pairs of halves (Shah and Samworth 2013). Under their assumptions the expected number of
@@ -95,7 +95,7 @@ def stability_selection(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Stability:
-    """Fit an estimator, or its path, on random halves of the observations, and count the inputs that survive.
+    """Fit an estimator, or its path, on random halves of the observations, and count the inputs selected.
 
     Parameters
     ----------
