@@ -135,8 +135,7 @@ def learn(
     problem: Problem, W: Weights, past: Past, share: Any, tol: Any
 ) -> tuple[tuple[np.ndarray, ...], Live, Past]:
     """New weights after a batch in their canonical form, what lives of them, and the past with the batch."""
-    if not all(block.by_unit for block in problem.network.blocks):
-        raise ValueError("partial_fit follows networks of dense blocks only: fit this one to all rows.")
+    need_dense(problem.network)
     V, past = jax.tree.map(np.asarray, step(problem, W, past, share, tol))
     V, live = canonical(problem.network, V)
     past = jax.tree.map(np.asarray, joined(problem, V, without_dead(past, V, live), share))
@@ -159,8 +158,15 @@ def without_dead(past: Past, W: Weights, live: Live) -> Past:
     )
 
 
+def need_dense(network: Network) -> None:
+    """A sentence where what a block gives are not units with weights of their own."""
+    if not all(block.by_unit for block in network.blocks):
+        raise ValueError("partial_fit follows networks of dense blocks only: fit this one to all rows.")
+
+
 def summed(problem: Problem, W: Weights) -> Past:
     """What the rows of one problem say at ``W``."""
+    need_dense(problem.network)
     value, slope = problem.loss_and_gradient(W)
     F = features(problem, problem.network.forward(W, problem.X))
     reads = tuple((f * problem.weight[:, None]).T @ f for f in F)

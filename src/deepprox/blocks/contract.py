@@ -172,9 +172,16 @@ class Block(ABC):
 
     def norms(self, W: Any) -> np.ndarray:
         """The Euclidean norm of the weights for every number that is read."""
-        n_in, slopes = self.n_read(W), np.asarray(self.slopes(W))
+        return np.linalg.norm(self._for_each(W), axis=(1, 2))
+
+    def readers(self, W: Any) -> np.ndarray:
+        """How many units read every number."""
+        return (self._for_each(W) != 0).any(2).sum(1)
+
+    def _for_each(self, W: Any) -> np.ndarray:
+        n_in = self.n_read(W)
         met = (self.columns(n_in) == np.arange(n_in)[:, None, None]).any(1)
-        return np.linalg.norm(met[:, None] * slopes, axis=(1, 2))
+        return met[:, None] * np.asarray(self.slopes(W))
 
     def used(self, W: Any) -> np.ndarray:
         """Mask of the numbers that are read through weights that are not zero."""

@@ -26,6 +26,9 @@ class Dense(Block):
     def norms(self, W: Any) -> np.ndarray:
         return np.linalg.norm(W[:, 1:], axis=0)
 
+    def readers(self, W: Any) -> np.ndarray:
+        return np.count_nonzero(W[:, 1:], axis=0)
+
     def features(self, reads: Array) -> Array:
         """``F = [1, reads]``: ``z = F W'``."""
         return jnp.concatenate([jnp.ones_like(reads[:, :1]), reads], axis=1)

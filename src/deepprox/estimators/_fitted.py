@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from deepprox.blocks import Block
 from deepprox.estimators._standardize import Scale
 from deepprox.losses import Loss
 from deepprox.network import Network
@@ -84,22 +85,22 @@ class AttributesMixin:
     @property
     def coefs_(self) -> list[np.ndarray]:
         """Weights of every block for the inputs as they were given."""
-        return [w[:, 1:].T for w in self._of_inputs()]
+        return [Block.slopes(w).T for w in self._of_inputs()]
 
     @property
     def intercepts_(self) -> list[np.ndarray]:
         """Biases of every block for the inputs as they were given."""
-        return [w[:, 0] for w in self._of_inputs()]
+        return [Block.biases(w) for w in self._of_inputs()]
 
     @property
     def coefs_standardized_(self) -> list[np.ndarray]:
         """Weights of every block for standardised inputs."""
-        return [w[:, 1:].T for w in self.fitted_.W]
+        return [Block.slopes(w).T for w in self.fitted_.W]
 
     @property
     def intercepts_standardized_(self) -> list[np.ndarray]:
         """Biases of every block for standardised inputs."""
-        return [w[:, 0] for w in self.fitted_.W]
+        return [Block.biases(w) for w in self.fitted_.W]
 
     @property
     def n_layers_(self) -> int:
@@ -144,7 +145,8 @@ class AttributesMixin:
     @property
     def feature_importances_(self) -> np.ndarray:
         """Euclidean norm of the first weights of every input on the scale of the fit; 0 when dead."""
-        return np.where(self.selected_features_, np.linalg.norm(self.fitted_.W[0][:, 1:], axis=0), 0.0)
+        first = self.fitted_.network.blocks[0]
+        return np.where(self.selected_features_, first.norms(self.fitted_.W[0]), 0.0)
 
     def _of_inputs(self) -> tuple[np.ndarray, ...]:
         first, *rest = self.fitted_.W

@@ -36,10 +36,10 @@ class Forward(NamedTuple):
     @classmethod
     def of(cls, network: Network, W: Weights, loss: Loss, scale: Scale) -> "Forward":
         """That of weights for standardised inputs; one that never varied is 0 there, whatever its weight."""
-        links = [block.link for block in network.blocks]
-        in_numpy, varies = answers_numpy(*links, loss), np.concatenate([[True], ~scale.constant])
+        first, links = network.blocks[0], [block.link for block in network.blocks]
+        in_numpy = answers_numpy(*network.blocks, *links, loss)
         with _ready(in_numpy, W[0].dtype):
-            left = prune(network, (W[0] * varies, *W[1:]))
+            left = prune(network, (first.without(W[0], scale.constant), *W[1:]))
         reads = left.places[0]
         return cls(left.network, left.W, loss, reads, Scale(*(part[reads] for part in scale)), in_numpy)
 

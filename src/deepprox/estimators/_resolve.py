@@ -218,6 +218,16 @@ def resolve_sizes(hidden_layer_sizes: Any) -> tuple[int | Block, ...]:
     return tuple(size if isinstance(size, Block) else int(size) for size in sizes)
 
 
+def resolve_widths(hidden_layer_sizes: Any) -> list[int]:
+    """The same where no block will do."""
+    sizes = resolve_sizes(hidden_layer_sizes)
+    if any(isinstance(size, Block) for size in sizes):
+        raise ValueError(
+            "Rows from files are fitted with widths in hidden_layer_sizes: fit blocks to arrays."
+        )
+    return [*sizes]  # type: ignore[list-item]
+
+
 def resolve_links(link: Any, n_hidden: int) -> tuple[Link, ...]:
     """One link for each hidden layer, from one for all or one for each."""
     each = _spread(link, n_hidden, "link", "hidden layer")

@@ -143,10 +143,11 @@ class Session:
         """Random starting weights."""
         seed = int(problem.allsum.first(seed_of(self.settings["random_state"])))
         # an input that never varies tells nothing, and no gradient would ever say so
-        varies = np.concatenate([[True], ~scale.constant]).astype(problem.X.dtype)
-        if problem.convex:
-            varies[1:] = 0  # all starts end in the same place, and most weights of it are zero
-        return [(W[0] * varies, *W[1:]) for W in initial(problem, seed, self.settings["n_init"])]
+        gone = (
+            scale.constant | problem.convex
+        )  # there all starts end in one place, most of whose weights are zero
+        first = problem.network.blocks[0]
+        return [(first.without(W[0], gone), *W[1:]) for W in initial(problem, seed, self.settings["n_init"])]
 
     def starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""

@@ -410,13 +410,13 @@ def jacobian(problem: Problem, W: Weights, slopes: Slopes, rows: Any, units: Any
     Another process has the row of a number below zero. What a unit of a dense first block reads does not
     depend on weights, and is the derivative in its own.
     """
-    J, n_first = np.zeros((len(rows), sum(w.size for w in W))), 0
-    if problem.network.blocks[0].by_unit:
-        n_first = len(W[0])
+    J = np.zeros((len(rows), sum(w.size for w in W)))
+    n_first = len(W[0]) if problem.network.blocks[0].by_unit else 0
     first = np.flatnonzero((rows >= 0) & (units < n_first))
-    X = np.asarray(problem.X)[rows[first]]
-    of_units = J[:, : W[0].size].reshape(len(J), *np.shape(W[0]))
-    of_units[first, units[first]] = np.insert(X, 0, 1, axis=1)
+    if first.size:
+        X = np.asarray(problem.X)[rows[first]]
+        of_units = J[:, : W[0].size].reshape(len(J), *np.shape(W[0]))
+        of_units[first, units[first]] = np.insert(X, 0, 1, axis=1)
     later = np.flatnonzero((rows >= 0) & (units >= n_first))
     if later.size:
         row, unit = np.zeros((2, N_CANDIDATES), int)

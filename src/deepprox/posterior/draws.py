@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox.arrays import answers_numpy
+from deepprox.blocks import Block
 from deepprox.checks import is_number, is_whole, shown
 from deepprox.losses import Loss
 from deepprox.problem import Network, Weights
@@ -200,7 +201,7 @@ class Draws:
 
     def input_norms(self) -> np.ndarray:
         """Norms of the weights that read each input, whatever the order of units: (draws, inputs)."""
-        first = self.W[0][..., 1:].reshape(len(self), *self.W[0].shape[2:-1], -1)
+        first = Block.slopes(self.W[0]).reshape(len(self), *self.W[0].shape[2:-1], -1)
         return np.linalg.norm(first, axis=1)
 
     def diagnostics(self) -> dict[str, Diagnostics]:

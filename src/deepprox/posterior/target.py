@@ -120,6 +120,8 @@ def pose(
         Numbers of the weights that vary; by default all that their penalty does not fix.
     """
     need_likelihood(problem)
+    if not all(block.by_unit for block in problem.network.blocks):
+        raise ValueError("A posterior is drawn for networks of dense blocks, and another block is here.")
     variance = _variance(problem, sigma)
     need_spread("bias_scale", bias_scale)
     problem = in_dtype(jax.tree.map(np.asarray, problem), np.float64)

@@ -81,7 +81,7 @@ def _bias_note(model: Any) -> str:
 def _block_table(model: Any) -> Table:
     widths = (*(int(mask.sum()) for mask in model.live_), model.n_outputs_)
     fitted = model.fitted_
-    sizes = (model.n_features_in_, *(block.size for block in fitted.network.blocks))
+    sizes = model.n_features_in_, *fitted.network.numbers(model.n_features_in_)
     rows = []
     for l, (block, w) in enumerate(zip(fitted.network.blocks, fitted.W)):
         count = f"{np.count_nonzero(w)} of {block.own(w).size}"
@@ -97,7 +97,7 @@ def _input_table(model: Any) -> Table:
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(n_in)])
     sizes, alive = model.feature_importances_, model.selected_features_
     order = [j for j in np.argsort(-sizes, kind="stable") if alive[j]]
-    fan = np.count_nonzero(model.fitted_.W[0][:, 1:], axis=0)
+    fan = model.fitted_.network.blocks[0].readers(model.fitted_.W[0])
     rows = [(str(names[j]), f"{sizes[j]:.4f}", str(fan[j])) for j in order[:MOST_INPUTS]]
     if len(order) > MOST_INPUTS:
         rows.append((f"and {len(order) - MOST_INPUTS} more", "", ""))

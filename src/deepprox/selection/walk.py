@@ -85,7 +85,7 @@ class Walk:
         memory = None if last is None else last.memory
         W = last.W if W is None and last is not None else W
         if W is not None and inputs is not None:
-            W = (W[0] * np.concatenate([[True], inputs]).astype(self.dtype), *W[1:])
+            W = (self.base.problem.network.blocks[0].without(W[0], ~inputs), *W[1:])
         with precision(self.dtype):
             posed = self.posed(alpha, inputs)
             if last is not None:

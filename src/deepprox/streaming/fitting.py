@@ -94,7 +94,7 @@ def fit_stream(
     dtype, room = _resolve.resolve_dtype(model.dtype), room_of(max_memory)
     source = source_of(X, y, sample_weight)
     scratch = None if scratch is None else folder_of(scratch, "scratch")
-    widths = [*np.atleast_1d(np.asarray(model.hidden_layer_sizes, int))]
+    widths = _resolve.resolve_widths(model.hidden_layer_sizes)
     with tempfile.TemporaryDirectory(prefix="deepprox-", dir=scratch) as folder:
         n_in, n_out = columns_of(source)
         need(of_data(2, n_in + n_out, 8))
