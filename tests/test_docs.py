@@ -48,6 +48,6 @@ def test_write_your_own_runs():
     X = rng.normal(size=(80, 3))
     world = {"X": X, "y": np.tanh(X[:, 0] + X[:, 1]) + 0.1 * rng.normal(size=80)}
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "write-your-own.md").read_text(), re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         exec(compile(block, "write-your-own.md", "exec"), world)

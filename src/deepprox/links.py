@@ -23,11 +23,11 @@ from deepprox.struct import static, struct
 class Link(ABC):
     """``reads = link(z)``, element by element.
 
-    ``kinks`` are the points without a derivative; ``gain`` scales random weights so that a signal
-    keeps its size through the link (He et al. 2015).
+    ``kinks`` are the points without a derivative, asked of every link by itself; ``gain`` scales random
+    weights so that a signal keeps its size through the link (He et al. 2015).
     """
 
-    kinks: ClassVar[tuple[float, ...]] = ()
+    kinks: tuple[float, ...] = ()
     gain: ClassVar[float] = 1.0
     elementwise: ClassVar[bool] = True
 

@@ -59,22 +59,30 @@ def of_data(n: int, columns: int, itemsize: int) -> Cost:
 
 
 def of_fit(
-    n: int, reads: Sequence[int], sizes: Sequence[int], itemsize: int, starts: int, sweeps: bool, batch: int
+    n: int,
+    n_in: int,
+    shapes: Sequence[tuple[int, int]],
+    numbers: Sequence[int],
+    itemsize: int,
+    starts: int,
+    sweeps: bool,
+    batch: int,
 ) -> list[Cost]:
-    """Costs of a fit to ``n`` rows: blocks with so many units read so many numbers each.
+    """Costs of a fit to ``n`` rows: blocks with weights of such shapes that give so many numbers each.
 
     ``sweeps`` says whether all hidden blocks are split, ``batch`` how many rows a step draws.
     """
     each = itemsize if starts == 1 else 4  # many starts are compared in single precision
-    units = sum(sizes) + sum(reads[1:])
-    weights = sum(size * (1 + read) for size, read in zip(sizes, reads, strict=True))
+    reads = [given // size * (columns - 1) for (size, columns), given in zip(shapes, numbers, strict=True)]
+    units = sum(numbers) + sum(reads) - n_in  # what is read at every place; the inputs themselves are data
+    weights = sum(size * columns for size, columns in shapes)
     fewer = "take fewer starts (n_init)" if starts > 1 else "take fewer or narrower hidden layers"
     costs = [
         Cost(starts * weights * (8 + each * STEPS), "the weights and the curvature of their steps", fewer),
         Cost(starts * n * units * each * PASS, "what units do at all observations", fewer),
     ]
     if sweeps:
-        products = max(sum((1 + read) ** 2 for read in reads), 1)
+        products = max(sum(columns**2 for _, columns in shapes), 1)
         wide = "inputs" if reads[0] == max(reads) else "units"
         costs.append(
             Cost(

@@ -2,13 +2,14 @@
 
 import io
 
+import jax.numpy as jnp
 import joblib
 import numpy as np
 import pytest
 
 from deepprox import DeepClassifier, DeepRegressor, fit_stream, load, path
 from deepprox.blocks import Block, Dense
-from deepprox.links import Tanh
+from deepprox.links import Link, Tanh
 from deepprox.penalties import L1
 from deepprox.struct import static, struct
 
@@ -123,6 +124,30 @@ def test_a_dense_block_is_a_width(tmp_path):
     np.testing.assert_array_equal(plain.coefs_[0], named.coefs_[0])
     named.save(tmp_path / "named.deepprox")
     np.testing.assert_array_equal(load(tmp_path / "named.deepprox").predict(X), plain.predict(X))
+
+
+@struct
+class Ramp(Link):
+    """``max(z - at, 0)``, with a kink of its own."""
+
+    at: float = static(default=0.5)
+
+    @property
+    def kinks(self):
+        return (self.at,)
+
+    def __call__(self, z):
+        return jnp.maximum(z - self.at, 0)
+
+
+def test_kinks_are_asked_of_a_link():
+    X, y = series()
+    model = DeepRegressor((6,), link=Ramp(0.7), alpha=0.02, random_state=1).fit(X, y)
+    found = model.solution_
+    assert found.status == "converged" and found.n_held > 0
+    standard = (X - X.mean(0)) / X.std(0)
+    z = standard @ model.coefs_standardized_[0] + model.intercepts_standardized_[0]
+    assert (np.abs(z - 0.7) < 1e-9).sum() >= found.n_held
 
 
 def test_paths_know_it():

@@ -20,6 +20,12 @@ class Dense(Block):
     def columns(self, n_in: int) -> np.ndarray:
         return np.arange(n_in)[None]
 
+    def shape(self, n_in: int) -> tuple[int, int]:
+        return self.size, 1 + n_in
+
+    def numbers(self, n_in: int) -> int:
+        return self.size
+
     def n_read(self, W: Any) -> int:
         return W.shape[-1] - 1
 

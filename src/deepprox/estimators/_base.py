@@ -51,8 +51,8 @@ class DeepBase(
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int, default=(50,)
-        Widths of the hidden layers; ``()`` is a generalised linear model.
+    hidden_layer_sizes : tuple of int or Block, default=(50,)
+        Widths of the hidden layers, or blocks (:mod:`deepprox.blocks`); ``()`` is a generalised linear model.
     link : str, Link, or one per hidden layer, default="relu"
         Activation function of the hidden layers: "relu", "tanh", "sigmoid", "softplus", "leaky_relu", "elu",
         "silu", "gelu", "hard_sigmoid", "hard_tanh", "sine", "rbf", "identity"; of groups of units "softmax",

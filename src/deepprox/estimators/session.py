@@ -160,8 +160,8 @@ class Session:
 
     def _need_memory(self, problem: Problem) -> None:
         """A sentence about a fit from random starts that this machine has no memory for."""
-        (n, n_in), sizes = problem.X.shape, [block.size for block in problem.network.blocks]
+        (n, n_in), network = problem.X.shape, problem.network
         batch = _resolve.resolve_batch(self.settings, problem, n)
-        sweeps = len(sizes) > 1 and self.settings["splits"] == "all" and not batch
-        reads, itemsize = problem.network.widths(n_in), problem.X.dtype.itemsize
-        need(*of_fit(n, reads, sizes, itemsize, int(self.settings["n_init"]), sweeps, batch))
+        sweeps = len(network.blocks) > 1 and self.settings["splits"] == "all" and not batch
+        blocks, itemsize = (network.shapes(n_in), network.numbers(n_in)), problem.X.dtype.itemsize
+        need(*of_fit(n, n_in, *blocks, itemsize, int(self.settings["n_init"]), sweeps, batch))
