@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if as _available_if
 
 from deepprox.activities import Activity
+from deepprox.blocks import Block
 from deepprox.links import Link
 from deepprox.losses import Loss
 from deepprox.penalties import Penalty
@@ -62,7 +63,7 @@ PenaltyName = Literal[
 CriterionName = Literal["aic", "aicc", "bic", "ebic", "gcv"]
 RuleName = Literal["aic", "aicc", "bic", "ebic", "gcv", "validation", "1se", "loss"]
 
-Sizes: TypeAlias = int | Sequence[int]
+Sizes: TypeAlias = int | Block | Sequence[int | Block]
 Links: TypeAlias = LinkName | Link | Sequence[LinkName | Link]
 ClassifierLoss: TypeAlias = ClassifierLossName | Loss
 RegressorLoss: TypeAlias = RegressorLossName | Loss
