@@ -140,7 +140,9 @@ network = _stack(
     click.option(
         "--hidden", default="50", show_default=True, callback=widths, help="Widths of hidden layers, or none."
     ),
-    click.option("--link", default="relu", show_default=True, help="What a hidden layer passes on, by name."),
+    click.option(
+        "--link", default="relu", show_default=True, help="Activation function of the hidden layers, by name."
+    ),
 )
 
 choice = _stack(

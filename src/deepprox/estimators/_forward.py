@@ -13,7 +13,7 @@ from deepprox.arrays import answers_numpy, as_taken
 from deepprox.estimators._observations import dense, padded
 from deepprox.estimators._standardize import Scale
 from deepprox.losses import Loss
-from deepprox.problem import Network, Weights
+from deepprox.network import Network, Weights
 from deepprox.pruned import prune
 from deepprox.runtime import bucket, keep_programs, precision
 
@@ -64,7 +64,7 @@ class Forward(NamedTuple):
         X = self.scale.standardize(X if len(reads) == X.shape[1] else X[:, reads])
         X = X.astype(self.W[0].dtype, copy=False)
         if self.in_numpy:
-            return outputs(self.network, self.loss, self.W, X, as_mean)
+            return np.asarray(outputs(self.network, self.loss, self.W, X, as_mean))
         rows = padded(X, bucket(len(X)))
         return np.asarray(_compiled(self.network, self.loss, self.W, rows, as_mean))[: len(X)]
 
@@ -88,7 +88,7 @@ def outputs(network: Network, loss: Loss, W: Weights, X: Any, as_mean: bool) -> 
 _compiled = partial(jax.jit, static_argnames="as_mean")(outputs)
 
 
-def _ready(in_numpy: bool, dtype: Any) -> AbstractContextManager:
+def _ready(in_numpy: bool, dtype: Any) -> AbstractContextManager[Any]:
     """NumPy as silent as JAX about what overflows, or JAX in the right precision."""
     if in_numpy:
         return np.errstate(all="ignore")

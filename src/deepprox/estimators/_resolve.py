@@ -18,7 +18,7 @@ from deepprox import links
 from deepprox.activities import Activity
 from deepprox.blocks import Block, Dense
 from deepprox.checks import is_number, is_whole, shown
-from deepprox.estimators._words import as_arrays, need_numbers, need_strength, rehearse
+from deepprox.estimators._words import as_arrays, example, need_numbers, need_strength, rehearse
 from deepprox.links import Link
 from deepprox.losses import (
     Gamma,
@@ -34,6 +34,7 @@ from deepprox.losses import (
     SquaredHinge,
 )
 from deepprox.losses.contract import Separable
+from deepprox.network import Network
 from deepprox.penalties import (
     L0,
     L1,
@@ -54,7 +55,7 @@ from deepprox.penalties import (
     StudentT,
     Zero,
 )
-from deepprox.problem import Network, Problem
+from deepprox.problem import Problem
 from deepprox.spreading import Devices, Spread, same
 from deepprox.struct import replace
 
@@ -141,17 +142,17 @@ def resolve_network(params: Mapping[str, Any], n_in: int, n_out: int, dtype: np.
         own |= {"penalize_bias": bool(params["penalize_bias"]), "penalty": penalty, "link": link}
         block = replace(resolve_block(given, width, bool(blocks), params), **own)
         n_units, n_columns = block.shape(width)
-        weights = jax.ShapeDtypeStruct((n_units, n_columns - block.first), dtype)
+        weights = example(n_units, n_columns - block.first, dtype=dtype)
         rehearse(penalty, "value", penalty.value, weights, ())
         prox = lambda w, p=penalty: p.prox(w, jnp.ones((), w.dtype))  # noqa: E731
         rehearse(penalty, "prox", prox, weights, weights.shape)
         size = block.numbers(width)
         width = link.width(size)
         for n in ROWS:
-            rehearse(link, "call", link, jax.ShapeDtypeStruct((n, size), dtype), (n, width))
+            rehearse(link, "call", link, example(n, size, dtype=dtype), (n, width))
         if activity is not None:
             activity = as_arrays(activity, dtype)
-            units = jax.ShapeDtypeStruct((ROWS[0], size if activity.on == "z" else width), dtype)
+            units = example(ROWS[0], size if activity.on == "z" else width, dtype=dtype)
             charge = lambda A, act=activity: act.value(A, jnp.ones(len(A), A.dtype))  # noqa: E731
             rehearse(activity, "value", charge, units, ())
         blocks.append(replace(block, activity=activity))
@@ -268,7 +269,7 @@ def resolve_loss(
     allsum: Spread = same,
 ) -> Loss:
     """A loss that takes the response ``Y``; one with kinks, and no width of its own, has them rounded."""
-    found = _lookup(loss, known, Loss, "loss")
+    found: Loss = _lookup(loss, known, Loss, "loss")
     if not found.smooth and getattr(found, "width", 0.0) is None:
         found = replace(found, width=ROUNDING * (1.0 if found.binary else _deviation(Y, weight, allsum)))
     found = as_arrays(found, dtype)
@@ -284,7 +285,7 @@ def resolve_loss(
             f"least two, or another loss."
         )
     for n in ROWS:
-        eta = jax.ShapeDtypeStruct((n, Y.shape[1]), dtype)
+        eta = example(n, Y.shape[1], dtype=dtype)
         rehearse(found, "value", lambda eta: found.value(eta, eta), eta, (n,))
         rehearse(found, "mean", found.mean, eta, eta.shape)
         if isinstance(found, Separable):

@@ -26,7 +26,7 @@ class Scale(NamedTuple):
             return X
         # in units of the spread, where no difference of two numbers overflows
         unit = power_of_two(self.spread, X.dtype)
-        scaled = X * (1 / unit).astype(X.dtype)
+        scaled: np.ndarray = X * (1 / unit).astype(X.dtype)
         scaled -= (self.mean / unit).astype(X.dtype)
         scaled /= (self.spread / unit).astype(X.dtype)
         scaled[:, self.constant] = 0.0
@@ -51,12 +51,12 @@ def power_of_two(size: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
     """Powers of two of about these sizes: to divide by one rounds nothing, and is finite both ways."""
     numbers = np.finfo(dtype)
     exponent = np.frexp(np.maximum(size, numbers.tiny))[1]
-    return np.ldexp(1.0, np.minimum(exponent, numbers.maxexp - 2))
+    return np.asarray(np.ldexp(1.0, np.minimum(exponent, numbers.maxexp - 2)))
 
 
 def largest_of(X: np.ndarray) -> np.ndarray:
     """``max_i |x_ij|`` of every input, 0 without rows."""
-    return np.maximum(X.max(0, initial=0.0), -X.min(0, initial=0.0))
+    return np.asarray(np.maximum(X.max(0, initial=0.0), -X.min(0, initial=0.0)))
 
 
 def of_moments(

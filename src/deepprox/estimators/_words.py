@@ -6,13 +6,14 @@ from numbers import Real
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from deepprox.checks import shown
 from deepprox.memory import need, of_word
 
 VOCABULARY = ("deepprox.links", "deepprox.losses", "deepprox.penalties", "deepprox.activities")
-_REHEARSED: set[tuple] = set()  # what went well: to run it again would take longer than a small fit
+_REHEARSED: set[tuple[Any, ...]] = set()  # what went well: to run it again would take longer than a small fit
 
 
 def need_numbers(word: Any) -> None:
@@ -43,7 +44,7 @@ def need_strength(word: Any, noun: str) -> None:
 def _are_numbers(value: Any, finite: bool) -> bool:
     if not isinstance(value, Real | np.ndarray | np.generic | jax.Array):
         return False
-    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return False
     array = np.asarray(value)
     if array.dtype.kind not in ("biuf" if array.ndim else "iuf"):
@@ -66,8 +67,15 @@ def as_arrays(word: Any, dtype: np.dtype) -> Any:
     return jax.tree.unflatten(jax.tree.structure(word), arrays)
 
 
+def example(*shape: int, dtype: Any) -> jax.ShapeDtypeStruct:
+    """An array of this shape without its numbers."""
+    make: Any = jax.ShapeDtypeStruct  # JAX has no types for it
+    made: jax.ShapeDtypeStruct = make(shape, dtype)
+    return made
+
+
 def rehearse(
-    word: Any, part: str, function: Callable, example: jax.ShapeDtypeStruct, wanted: tuple[int, ...]
+    word: Any, part: str, function: Callable[..., Any], example: jax.ShapeDtypeStruct, wanted: tuple[int, ...]
 ) -> None:
     """Run a function of a word on shapes alone, so that a mistake in it is told by name."""
     leaves, structure = jax.tree.flatten(word)
@@ -103,7 +111,7 @@ def _is_ours(word: Any) -> bool:
     return type(word).__module__.startswith(VOCABULARY)
 
 
-def _hashable(key: tuple) -> bool:
+def _hashable(key: tuple[Any, ...]) -> bool:
     """Whether all of it can be looked up: fields of a user's class may be anything."""
     try:
         hash(key)
