@@ -41,6 +41,7 @@ FRONT_ONLY = {"sklearn", "pandas", "rich", "matplotlib"}
 # Functions that are hard to hold in mind. None joins them, and one that has become easier leaves.
 MOST_BRANCHES, MOST_NAMES = 20, 30
 HARD = {"joining/bends.py chained"}
+WEIGHTS = {"w", "W", "v", "V", "w_l", "W_l"}  # what matrices of weights are called
 BRANCHES = ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.IfExp, ast.match_case
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
 
@@ -143,6 +144,38 @@ def test_records_are_registered_by_struct():
         if getattr(node, "attr", getattr(node, "id", "")) == "register_dataclass"
     }
     assert not registers
+
+
+def slices_weights(node):
+    """Whether it is ``x[:, 1:]``, or ``w[:, 0]`` for a name of weights: the biases and all others."""
+    parts = getattr(getattr(node, "slice", None), "elts", [])
+    if not parts or not (isinstance(parts[0], ast.Slice) or getattr(parts[0], "value", None) is ...):
+        return False
+    last = parts[-1]
+    if isinstance(last, ast.Slice):
+        return getattr(last.lower, "value", None) == 1 and last.upper is None
+    base = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+    return getattr(last, "value", None) == 0 and getattr(base, "id", getattr(base, "attr", "")) in WEIGHTS
+
+
+def test_matrices_of_weights_are_cut_by_their_blocks_alone():
+    cutting = [
+        f"{here(path)}:{node.lineno}"
+        for path, tree in TREES.items()
+        if part_of(path) != "blocks"
+        for node in ast.walk(tree)
+        if slices_weights(node)
+    ]
+    assert not cutting
+    asking = [
+        here(path)
+        for path, tree in TREES.items()
+        if part_of(path) != "blocks"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
+        if "Dense" in {getattr(name, "id", "") for name in ast.walk(node.args[1])}
+    ]
+    assert not asking
 
 
 def test_no_function_parts_or_names_too_much():

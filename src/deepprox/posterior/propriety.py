@@ -54,7 +54,8 @@ def _probe(block: Block, shape: tuple[int, int], size: float) -> np.ndarray:
     if not alike:
         return values
     bias = np.arange(n) % shape[1] == 0
-    return np.where(bias, values[:, :1], values[:, 1:])
+    of_biases, of_others = values[:, [0]], values[:, [1]]
+    return np.where(bias, of_biases, of_others)
 
 
 @partial(jax.jit, static_argnames="shape")
