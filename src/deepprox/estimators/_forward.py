@@ -74,9 +74,10 @@ _MADE: WeakKeyDictionary[Any, Forward] = WeakKeyDictionary()
 
 def forward_of(fitted: Any) -> Forward:
     """That of a fitted network, made once; a stored model does not carry it."""
-    if fitted not in _MADE:
-        _MADE[fitted] = Forward.of(fitted.network, fitted.W, fitted.loss, fitted.scale)
-    return _MADE[fitted]
+    made = _MADE.get(fitted)
+    if made is None:
+        made = _MADE[fitted] = Forward.of(fitted.network, fitted.W, fitted.loss, fitted.scale)
+    return made
 
 
 def outputs(network: Network, loss: Loss, W: Weights, X: Any, as_mean: bool) -> Any:

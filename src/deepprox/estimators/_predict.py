@@ -14,10 +14,11 @@ from deepprox.memory import need, of_data
 def outputs(model: Any, X: Any, as_mean: bool) -> np.ndarray:
     """``eta`` of new inputs, or its mean."""
     check_is_fitted(model)
-    dtype = model.fitted_.W[0].dtype
+    fitted = model.fitted_
+    dtype = fitted.W[0].dtype
     X = read_new(model, X, dtype)
-    need(of_data(X.shape[0], model.n_outputs_, dtype.itemsize))
-    return forward_of(model.fitted_).outputs(X, as_mean)
+    need(of_data(X.shape[0], fitted.network.blocks[-1].size, dtype.itemsize))
+    return forward_of(fitted).outputs(X, as_mean)
 
 
 def losses_of(model: Any, X: Any, y: Any) -> np.ndarray:
