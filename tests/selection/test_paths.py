@@ -206,7 +206,7 @@ def test_a_bar_moves_along_the_strengths(data, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal has it: drawn before the first strength is known
     assert len(deepprox.path(DeepRegressor(()), *data, [0.1, 0.2], verbose=1)) == 2
     drawn = capsys.readouterr().err
-    assert "looking for the empty network" in drawn and "alpha 0.2" in drawn
+    assert "looking for the null model" in drawn and "alpha 0.2" in drawn
 
 
 def test_picture_shows_every_panel(net, tmp_path):
