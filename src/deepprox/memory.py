@@ -20,7 +20,7 @@ PASS = 8  # numbers for each unit and observation: what sweeps and gradients kee
 DRAWN = 6  # numbers for each entry of a row of a batch, and of what its units do
 ROWS = 16 * 50  # bytes for each row of a batch: its number, in the batches whose rows are drawn at once
 SUMS = 5  # copies of moving sums while a batch joins them
-STAGE = 24  # numbers for each weight that a solution of a path keeps: weights, tangent, pairs
+STAGE = 24  # numbers for each weight that a solution of a path keeps: weights, pairs
 RECORD = 30_000  # bytes of its history
 DRAWS = 4  # copies of draws while they are put together
 

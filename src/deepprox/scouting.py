@@ -1,12 +1,13 @@
 """A few steps of every start along every route: which of them goes on."""
 
 from collections.abc import Callable
+from operator import attrgetter
 
 import jax
 import numpy as np
 
 from deepprox.diary import Diary, Stages
-from deepprox.joining.descent import Descent, begin, descend, points, stack
+from deepprox.joining.descent import APART, Descent, begin, descend, points, stack
 from deepprox.joining.live import SMALL
 from deepprox.joining.quasi_newton import CHUNK, State
 from deepprox.problem import Problem, Weights
@@ -16,8 +17,9 @@ SCOUT = 150  # quasi-Newton steps of every start, at most, before the best goes 
 FORK = 2  # chunks after which a start chooses between two routes
 LEAKY = 200  # steps with leaky links, or a third of those that are left
 OVER = 5  # times as many weights of inputs as observations: with so many single observations can be learnt
-BEHIND = 1.0  # a route that is above the lowest by more than this share of it is given up
-APART = 1e-3  # share of its objective that a chunk must gain some start for the scouting to go on
+
+
+TIED = attrgetter("tied")
 
 
 def scout(
@@ -36,21 +38,19 @@ def scout(
     most, state = min(SCOUT, most), states[0]
     if len(routes) > 1:
         told: list[list[Descent]] = [[] for _ in routes]
-        racing = list(range(len(states)))
-        for _ in range(FORK):
-            for r in racing:
-                told[r].append(stages.run(descend, problem, W, states[r], aim, CHUNK, tied))
-                states[r] = told[r][-1].state
-            each = np.array([np.nan_to_num(np.atleast_1d(one.objective), nan=np.inf) for one in states])
-            lowest = each.min(axis=0)
-            racing = [r for r in racing if (each[r] <= lowest + BEHIND * np.abs(lowest)).any()]
+        for chunks, state in zip(told, states, strict=True):
+            for _ in range(FORK):
+                chunks.append(stages.run(descend, problem, W, state, aim, CHUNK, TIED))
+                state = chunks[-1].state
+        each = np.nan_to_num([np.atleast_1d(chunks[-1].objective) for chunks in told], nan=np.inf)
+        lowest = each.min(axis=0)
         route = np.argmax(each <= lowest + APART * np.abs(lowest), axis=0)  # of two that tie, the first
         for r, chunks in enumerate(told):
             for at in chunks:
                 diary.chunk("join", at.info, np.where(route == r, at.taken, 0))
-        state, most = pick(states, route, lanes), most - FORK * CHUNK
+        state, most = pick([chunks[-1].state for chunks in told], route, lanes), most - FORK * CHUNK
     if lanes:
-        state = stages.run(descend, problem, W, state, aim, most, tied, writer(diary, "join"), stages).state
+        state = stages.run(descend, problem, W, state, aim, most, TIED, writer(diary, "join"), stages).state
     found = points(problem, state, routes[0][0])
     return found, np.atleast_1d(np.array(state.objective, float)), route
 
@@ -70,13 +70,8 @@ def leak(
     if starts[0][0].size <= OVER * float(problem.allsum(np.count_nonzero(np.asarray(problem.weight)))):
         return starts
     easier = replace(problem, network=network)
-    steps = easier, stack(starts), begin(easier, starts), 10 * tol, most, tied, writer(diary, "leaky"), stages
+    steps = easier, stack(starts), begin(easier, starts), 10 * tol, most, TIED, writer(diary, "leaky"), stages
     return points(easier, stages.run(descend, *steps).state, starts[0])
-
-
-def tied(at: Descent) -> bool:
-    """Whether the last chunk gained no start much: enough to tell local minima apart."""
-    return bool((at.before - at.objective <= APART * np.abs(at.before)).all())
 
 
 def writer(diary: Diary, phase: str) -> Callable[[Descent], None]:

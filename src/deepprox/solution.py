@@ -6,7 +6,6 @@ import numpy as np
 
 from deepprox.joining.live import Live
 from deepprox.joining.quasi_newton import Memory
-from deepprox.network import Weights
 from deepprox.splitting.state import State
 from deepprox.struct import replace, struct
 
@@ -24,8 +23,7 @@ class Solution:
 
     ``dict(solution)`` has these facts. Beside them are the weights ``W``, what is ``live`` and the
     ``history``, and what a fit nearby may begin with: ``memory`` is what was learnt of the curvature, or,
-    without a join phase, the variables of the split phase; ``lasts`` how many times as strong the penalty may
-    be until a unit no longer pays; ``tangent`` how the weights move with the penalty.
+    without a join phase, the variables of the split phase.
     """
 
     FACTS: ClassVar = (
@@ -64,8 +62,6 @@ class Solution:
     seconds: dict[str, float]
     held_within: float = 0.0
     memory: Memory | State | None = None
-    lasts: float | None = None
-    tangent: Weights | None = None
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -79,7 +75,7 @@ class Solution:
 
     def alone(self) -> "Solution":
         """Without what only a fit nearby needs."""
-        return replace(self, memory=None, lasts=None, tangent=None)
+        return replace(self, memory=None)
 
     def keys(self) -> tuple[str, ...]:
         """Names of the facts: ``dict(solution)`` works."""

@@ -54,8 +54,7 @@ class Options(NamedTuple):
     ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
     the output is always split. ``rho`` holds constraint weights to keep, one for each block (numbers,
     or columns over observations), or None to start them from the penalties and let them grow. Pruning stops
-    after ``tries`` unsuccessful removals. The solution's ``tangent`` is that towards the penalty of the
-    network ``toward``.
+    after ``tries`` unsuccessful removals.
     """
 
     sweeps: int = 40
@@ -69,7 +68,6 @@ class Options(NamedTuple):
     pace: admm.Pace = admm.Pace()
     inner: admm.Inner = admm.Inner()
     tries: int = 2
-    toward: Network | None = None
     max_iter: int = 2000
     tol: float = 1e-6
 
@@ -184,7 +182,6 @@ def joined(run: Run, starts: list[Weights], memory: Memory | State | None) -> Be
         None if isinstance(memory, State) else memory,
         stages,
         options.tries,
-        options.toward,
     )
     diary.lap("join")
     return Best(end, best, objectives, int(route.sum()))

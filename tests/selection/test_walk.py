@@ -1,6 +1,6 @@
 """Where a strength begins: the last solutions, continued."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,10 @@ from selection.test_paths import tables
 class Solved:
     W: tuple
     live: Any
-    tangent: Any
 
 
 def found(*W):
-    return Solved(W, None, None)
+    return Solved(W, None)
 
 
 def stages(alphas, curve):
@@ -45,17 +44,6 @@ def test_a_weight_stays_zero_or_becomes_it_and_a_bias_moves_freely():
     np.testing.assert_allclose(W, [[-1.0, 0.0, 0.0, 2.0]])
 
 
-def test_a_polynomial_through_a_point_on_the_tangent_has_the_tangent():
-    curve, slope = lambda x: 50 + 3 * x - 2 * x**2 + 0.7 * x**3, lambda x: 3 - 4 * x + 2.1 * x**2
-    before = [
-        walk.Stage(a, Solved((np.full((1, 2), curve(np.log(a))),), None, None), None) for a in (0.5, 0.3, 0.2)
-    ]
-    tangent = (np.full((1, 2), slope(np.log(0.5)) * np.log(walk.DRIFT)),)
-    nearest = before[0]._replace(found=replace(before[0].found, tangent=tangent))
-    (W,) = walk.continued(0.7, [nearest.nudged(), *before], nearest.found.W)
-    np.testing.assert_allclose(W, curve(np.log(0.7)), rtol=1e-4)
-
-
 @pytest.mark.parametrize("at_once", [0, np.inf])
 def test_the_lowest_of_the_polynomials_begins_or_one_that_is_near_enough(monkeypatch, at_once):
     monkeypatch.setattr(walk, "AT_ONCE", at_once)
@@ -69,15 +57,13 @@ def test_the_lowest_of_the_polynomials_begins_or_one_that_is_near_enough(monkeyp
     way.widths = walk.live_widths(path.solutions[0].live)
     W, level = way.ahead(0.0315, before)
     near, last = before[-1].found.W, before[:-5:-1]
-    assert before[-1].found.tangent is not None
-    ways = last, [last[0].nudged(), *last]
-    trials = [walk.continued(0.0315, points[:m], near) for points in ways for m in range(1, len(points) + 1)]
+    trials = [walk.continued(0.0315, last[:m], near) for m in range(1, len(last) + 1)]
     with walk.precision(way.dtype):
         problem = way.posed(0.0315).problem
         none = walk.no_slopes(problem)
         levels = [float(walk.look(problem, trial, none, 1.0).objective) for trial in trials]
-    assert levels[5] < levels[1] < levels[0]  # the tangent, a line through two, the last solution
-    chosen = 3 if at_once else 4 + int(np.argmin(levels[4:]))  # through four solutions; with the tangent
+    assert levels[1] < levels[0]  # a line through two, the last solution
+    chosen = 3 if at_once else int(np.argmin(levels))
     assert level == pytest.approx(levels[chosen], rel=1e-12)
     for one, other in zip(W, trials[chosen], strict=True):
         np.testing.assert_array_equal(one, other)

@@ -19,6 +19,7 @@ from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import CHUNK, Info, Memory, State
 from deepprox.problem import Problem, Weights
 
+APART = 1e-3  # share of its objective that a chunk gains a start from which more may tell minima apart
 REFUSED = 6  # trials in a row that do not descend, after which a pass over the rows is not worth its time
 
 
@@ -51,6 +52,11 @@ class Descent(NamedTuple):
     def spent(self) -> bool:
         """Whether every start took fewer steps than it might have."""
         return bool((np.asarray(self.taken) < self.limit).all())
+
+    @property
+    def tied(self) -> bool:
+        """Whether the last chunk gained no start much: enough to tell local minima apart."""
+        return bool((self.before - self.objective <= APART * np.abs(self.before)).all())
 
     @property
     def memory(self) -> Memory:

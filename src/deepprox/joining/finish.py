@@ -18,8 +18,7 @@ from deepprox.joining.holding import put_on_kinks
 from deepprox.joining.kinks import SITS, Slopes, any_held, no_slopes
 from deepprox.joining.model import Model, Survey, cholesky, model_at, no_kinks, survey
 from deepprox.joining.point import Point, certify, leap, look
-from deepprox.joining.tangent import tangent
-from deepprox.problem import Network, Problem, Weights
+from deepprox.problem import Problem, Weights
 from deepprox.runtime import beside
 from deepprox.spreading import same
 
@@ -49,7 +48,7 @@ class Finish(NamedTuple):
     """Where the Newton steps ended: the weights, the slopes that certify them, and the way there.
 
     ``given_up`` is how many quasi-Newton steps take as long as each, where more of them would be a waste of
-    time, and 0 elsewhere. ``tangent`` is how ``W`` moves with the penalty, if that was asked for.
+    time, and 0 elsewhere.
     """
 
     W: Weights
@@ -60,7 +59,6 @@ class Finish(NamedTuple):
     n_held: int
     steps: list[Step]
     given_up: int = 0
-    tangent: Weights | None = None
 
 
 class At(NamedTuple):
@@ -113,14 +111,13 @@ def finish(
     rate: float,
     tol: float,
     budget: int,
-    toward: Network | None = None,
 ) -> Finish:
     """Damped Newton steps from ``W`` until the certificate is well within ``tol`` or they stop helping.
 
     Well within, so that the zeros are those of the solution, unless it is clear before that no step will
     change them. Near a saddle the steps stop when ``rate``, what a quasi-Newton step has gained of late,
     promises more. They are given up where they are expensive and more is held at kinks than the model has
-    room for. At the end it is asked how the solution moves as the penalty becomes that of ``toward``.
+    room for.
     """
     steps: list[Step] = []
     aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
@@ -144,7 +141,7 @@ def finish(
     if nearest.certificate <= tol < at.certificate and lower:
         # else the steps found their way out of a flat saddle, and are to go on
         at = at._replace(W=nearest.W, slopes=nearest.slopes, point=nearest.point, n_held=nearest.n_held)
-    return ended(problem, at, steps, tol, toward)
+    return ended(problem, at, steps, tol)
 
 
 def measure(problem: Problem, at: At, aim: float) -> tuple[At, bool, Callable[[], Survey]]:
@@ -192,20 +189,18 @@ def weigh(problem: Problem, before: At, at: At, steps: list[Step], rate: float, 
     )
 
 
-def ended(problem: Problem, at: At, steps: list[Step], tol: float, toward: Network | None) -> Finish:
+def ended(problem: Problem, at: At, steps: list[Step], tol: float) -> Finish:
     """What is held put exactly at its kinks, and what the second derivatives say of the point."""
     let_go = 0
     if steps and problem.allsum(int(any_held(at.slopes))):
         W, slopes, point, let_go = put_on_kinks(problem, at.W, at.slopes, at.H, at.free, at.step, tol)
         at = at._replace(W=W, slopes=slopes, point=point)
-    strict, moves = None, None
+    strict = None
     # an activity is here with its majoriser, which says nothing about a minimum
     if at.measured is not None and all(block.activity is None for block in problem.network.blocks):
         strict = not at.idle and bends_up(at.measured.at(at.live))
-    if toward is not None and steps:
-        moves = tangent(problem, at.W, at.slopes, at.point, at.H, at.free, at.step, toward)
     end = at.W, at.slopes, at.certificate, float(at.step)
-    return Finish(*end, strict, at.n_held - let_go, steps, at.given_up, moves)
+    return Finish(*end, strict, at.n_held - let_go, steps, at.given_up)
 
 
 def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, shorter: float, least: float) -> bool:

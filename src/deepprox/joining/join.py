@@ -1,7 +1,7 @@
 """The join phase of one start: quasi-Newton until the support settles, then Newton, until certified."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from deepprox.joining.live import Live, Part, canonical, live_part, shrinks, who
 from deepprox.joining.point import Point, certify, look
 from deepprox.joining.pruning import prune
 from deepprox.joining.quasi_newton import CHUNK, Memory
-from deepprox.problem import Network, Problem, Weights
+from deepprox.problem import Problem, Weights
 
 FEW = 1500  # live weights up to which a dense Hessian is formed
 FAR = 100  # times the tolerance: a point that is no solution yet
@@ -31,11 +31,7 @@ Note = Callable[[str, list[dict[str, Any]]], None]
 
 
 class Joined(NamedTuple):
-    """A stationary point in canonical form, or as near to one as the budget allowed.
-
-    ``lasts`` is how many times as strong the penalty may be until one of its units no longer pays, if one was
-    tried; ``tangent`` how it moves with the penalty, if that was asked for and it ended with Newton steps.
-    """
+    """A stationary point in canonical form, or as near to one as the budget allowed."""
 
     W: tuple[np.ndarray, ...]
     live: Live
@@ -48,8 +44,6 @@ class Joined(NamedTuple):
     status: str
     n_iter: int
     memory: Any = None
-    lasts: float | None = None
-    tangent: Weights | None = None
 
 
 class Task(NamedTuple):
@@ -61,39 +55,35 @@ class Task(NamedTuple):
     note: Note
     stages: Stages
     widths: tuple[int, ...]
-    toward: Network | None
 
 
 class Known(NamedTuple):
     """What is known on the way: a point on a part of the problem, how it was reached, and what is to come.
 
     Newton steps come first where it is ``warm``, or ``direct`` with one block; else quasi-Newton steps, at
-    least ``chunks``, that begin with the curvature ``known`` of the whole problem. ``met`` is what the last
-    of them met, on the part, ``memory`` what all have, and ``origin`` where they ended, on the whole.
-    Whatever Newton steps need is known where they are ``ready`` to begin. ``idle`` counts rounds in a row
-    that came no nearer to a solution than the ``best`` objective and ``nearest`` certificate before.
+    least ``chunks``, that begin with the ``memory`` of all before. ``origin`` is where the last that were
+    ``stepped`` ended, on the whole problem. Whatever Newton steps need is known where they are ``ready`` to
+    begin. ``idle`` counts rounds in a row that came no nearer to a solution than the ``best`` objective and
+    ``nearest`` certificate before.
     """
 
     W: Weights
     part: Part
     slopes: Slopes
     memory: Memory | None
-    known: Memory | None
     tries: int
     warm: bool
     direct: bool
     chunks: int = 2
     n_iter: int = 0
-    met: Memory | None = None
-    origin: tuple[Weights, Memory] | None = None
+    stepped: bool = False
+    origin: Weights | None = None
     step: float = 1.0
     rate: float = 0.0
     ready: bool = False
     given_up: int = 0
     n_held: int = 0
     strict: bool | None = None
-    lasts: float | None = None
-    tangent: Weights | None = None
     best: float = np.inf
     nearest: float = np.inf
     idle: int = 0
@@ -125,21 +115,19 @@ def join(
     memory: Memory | None = None,
     stages: Stages | None = None,
     tries: int = 0,
-    toward: Network | None = None,
 ) -> Joined:
     """From ``W`` to a certified stationary point of the objective; ``note`` gets every row.
 
     ``warm`` says that ``W`` is near one, so that Newton steps come first; no hidden block is cut below
     ``widths``. ``memory`` is what an earlier run on these data knew of the curvature. ``stages`` are those of
     this run that are done. Before Newton steps so many ``tries`` to leave out a unit may be in vain.
-    ``toward`` is a network with the penalty of a problem nearby, for which a tangent is to be known.
     """
-    task = Task(problem, tol, max_iter, note, stages or Stages(), widths, toward)
+    task = Task(problem, tol, max_iter, note, stages or Stages(), widths)
     W, live = canonical(problem.network, W)
     # without a budget there is only to look, and no smaller program is worth its compilation
     part = live_part(problem, live, widths, max_iter) if max_iter else whole(problem)
     direct = max_iter > 0 and one_block.suits(problem)
-    at = Known(part.take(W), part, no_slopes(part.problem), memory, memory, tries, warm, direct)
+    at = Known(part.take(W), part, no_slopes(part.problem), memory, tries, warm, direct)
     while at.joined is None:
         W, at = approach(task, at)
         W, at = leave_out(task, W, at)
@@ -156,18 +144,16 @@ def approach(task: Task, at: Known) -> tuple[Weights, Known]:
     if at.direct or (at.warm and newton_can(part.problem, at.W, task.tol)):
         step = 1.0 if at.memory is None else float(at.memory.step)
         return at.W, at._replace(ready=True, step=step)
-    known = at.known and at.known.moved(part.take_rows)
-    told = task.note, known, task.stages, task.widths
+    told = task.note, at.memory and at.memory.moved(part.take_rows), task.stages, task.widths
     W, steps = task.stages.run(settle, part.problem, at.W, task.tol, at.chunks, left, *told)
-    memory = steps.memory.moved(part.put_rows)
     return W, at._replace(
         warm=False,
         given_up=0,
         ready=newton_can(part.problem, W, task.tol),
         n_iter=at.n_iter + steps.total,
-        met=steps.memory,
-        memory=memory,
-        origin=(part.put(W), memory) if steps.total else at.origin,
+        stepped=True,
+        memory=steps.memory.moved(part.put_rows),
+        origin=part.put(W) if steps.total else at.origin,
         step=bounded(float(steps.state.step), W[0].dtype),
         rate=steps.rate,
     )
@@ -179,29 +165,30 @@ def leave_out(task: Task, W: Weights, at: Known) -> tuple[Weights, Known]:
     From a solution on these data, or from where steps have led: elsewhere units may yet come to pay.
     """
     part, left = at.part, task.max_iter - at.n_iter
-    near = at.ready and not at.direct and (at.met or at.memory)
-    if not (at.tries and left and near and task.problem.allsum.in_memory):
+    can = at.ready and not at.direct and task.problem.allsum.in_memory
+    if at.memory is None or not (at.tries and left and can):
         return W, at
-    less = task.stages.run(prune, part.problem, W, task.tol, left, at.tries, task.note, at.met)
-    at = at._replace(tries=0, lasts=less.lasts, n_iter=at.n_iter + len(less.rows))
+    met = at.memory.moved(part.take_rows) if at.stepped else None
+    less = task.stages.run(prune, part.problem, W, task.tol, left, at.tries, task.note, met)
+    at = at._replace(tries=0, n_iter=at.n_iter + len(less.rows))
     if less.memory is None:
         return W, at
     memory = less.memory.moved(part.put_rows)
-    step, origin = bounded(float(less.memory.step), W[0].dtype), (part.put(less.W), memory)
-    return less.W, at._replace(rate=less.rate, memory=memory, step=step, origin=origin)
+    step = bounded(float(less.memory.step), W[0].dtype)
+    return less.W, at._replace(rate=less.rate, memory=memory, step=step, origin=part.put(less.W))
 
 
 def newton(task: Task, at: Known) -> Known:
     """Newton steps, where they can begin."""
     part, left = at.part, task.max_iter - at.n_iter
-    at = at._replace(n_held=0, strict=None, tangent=None)
+    at = at._replace(n_held=0, strict=None)
     if not (at.ready and left):
         return at
-    work = one_block.descend if at.direct else partial(one_threaded(finish), toward=part.cut(task.toward))
+    work = one_block.descend if at.direct else one_threaded(finish)
     most = min(left, WARM) if at.warm and not at.direct else left
     end = task.stages.run(work, part.problem, at.W, at.slopes, at.step, at.rate, task.tol, most)
     if end.given_up and at.origin is not None:
-        return go_back(task, at, *at.origin, end.given_up)
+        return go_back(task, at, at.origin, end.given_up)
     task.note("newton", [row._asdict() for row in end.steps])
     return at._replace(
         W=end.W,
@@ -212,22 +199,20 @@ def newton(task: Task, at: Known) -> Known:
         chunks=2 if end.strict else 4,
         n_held=end.n_held,
         strict=end.strict,
-        tangent=None if end.tangent is None else part.put(end.tangent),
     )
 
 
-def go_back(task: Task, at: Known, W: Weights, known: Memory, price: int) -> Known:
+def go_back(task: Task, at: Known, W: Weights, price: int) -> Known:
     """To before Newton steps that were given up: at the kinks that they hold quasi-Newton steps are stuck."""
     live = canonical(task.problem.network, W)[1]
     part = live_part(task.problem, live, task.widths, task.max_iter - at.n_iter)
     at = at._replace(W=part.take(W), part=part, slopes=no_slopes(part.problem), warm=False)
-    return at._replace(known=known, origin=None, given_up=price, chunks=-(-price // CHUNK))
+    return at._replace(origin=None, given_up=price, chunks=-(-price // CHUNK))
 
 
 def judge(task: Task, at: Known) -> Known:
     """The point on the whole problem: a solution, or where the next round begins, and on which part."""
     problem, left = task.problem, task.max_iter - at.n_iter
-    known = at.memory if not at.ready and shrinks(at.part.problem, at.W, task.widths, left) else None
     W, live = canonical(problem.network, at.part.put(at.W))
     slopes = no_slopes(problem)
     if any_held(at.slopes):
@@ -242,9 +227,7 @@ def judge(task: Task, at: Known) -> Known:
     if status:
         within = held_within(problem, W, slopes, point)
         numbers = objective, float(point.loss), certificate, at.n_held, within, at.strict
-        return at._replace(
-            joined=Joined(W, live, *numbers, status, at.n_iter, at.memory, at.lasts, at.tangent)
-        )
+        return at._replace(joined=Joined(W, live, *numbers, status, at.n_iter, at.memory))
     # certified on its part and not on the whole: something outside wants to come alive
     wakes = float(look(at.part.problem, at.W, at.slopes, at.step).certificate) <= task.tol
     part = whole(problem) if wakes else live_part(problem, live, task.widths, left)
@@ -252,8 +235,8 @@ def judge(task: Task, at: Known) -> Known:
     if any_held(slopes):
         held = Slopes(*map(part.take_columns, (slopes.held, slopes.slope)))
     best, nearest = min(at.best, objective), min(at.nearest, certificate)
-    at = at._replace(W=part.take(W), part=part, slopes=held, known=known, warm=False, direct=False)
-    return at._replace(best=best, nearest=nearest, idle=idle, met=None, step=1.0, rate=0.0, ready=False)
+    at = at._replace(W=part.take(W), part=part, slopes=held, warm=False, direct=False)
+    return at._replace(best=best, nearest=nearest, idle=idle, stepped=False, step=1.0, rate=0.0, ready=False)
 
 
 def live_residual(point: Point, W: Weights, step: float) -> float:

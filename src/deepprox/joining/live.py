@@ -149,10 +149,8 @@ class Part(NamedTuple):
         """Whether the part is the whole."""
         return tuple(len(place) for place in self.places) == self.sizes
 
-    def cut(self, network: Network | None) -> Network | None:
-        """The part of another network of the same shape."""
-        if network is None:
-            return None
+    def cut(self, network: Network) -> Network:
+        """The part of a network of the same shape."""
         blocks = zip(network.blocks, self.places[1:])
         return Network(tuple(replace(block, size=len(place)) for block, place in blocks))
 
@@ -236,7 +234,7 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps:
     if n_all <= SMALL and not widths:
         return full
     part = full._replace(places=places)
-    network: Any = part.cut(problem.network)
+    network = part.cut(problem.network)
     if n_weights(network.shapes(problem.X.shape[1])) > n_all / 2:
         return full
     return part._replace(problem=replace(problem, network=network))

@@ -16,15 +16,9 @@ from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Problem, Weights
 
-SETTLED = 1e-3  # share of the objective that a chunk of steps gains at most once it is clear where they lead
-
 
 class Less(NamedTuple):
-    """Where quasi-Newton steps led, their history, what they met, and what the last of them gained.
-
-    ``lasts`` is how many times as strong the penalty may be, about, until another unit does not pay, if one
-    was tried.
-    """
+    """Where quasi-Newton steps led, their history, what they met, and what the last of them gained."""
 
     W: Weights
     objective: float
@@ -32,7 +26,6 @@ class Less(NamedTuple):
     rows: list[dict[str, Any]]
     memory: Memory | None
     rate: float
-    lasts: float | None = None
 
 
 def prune(
@@ -55,7 +48,6 @@ def prune(
     if known is None:
         found = found._replace(W=W, memory=None)
     while most > 0:
-        until = np.inf
         for trial in missed_least(problem, found.W)[:tries]:
             less = to_the_end(problem, trial, found.objective, tol, most)
             most -= len(less.rows)
@@ -63,16 +55,9 @@ def prune(
                 note("prune", less.rows)
                 found = less._replace(rows=found.rows + less.rows)
                 break
-            until = min(until, lasts(found, less))
         else:
-            return found._replace(lasts=until)
+            return found
     return found
-
-
-def lasts(found: Less, less: Less) -> float:
-    """How many times as strong the penalty may be until what it charges makes the other network lower."""
-    saved = (found.objective - found.loss) - (less.objective - less.loss)
-    return 1 + (less.objective - found.objective) / saved if saved > 0 else np.inf
 
 
 def missed_least(problem: Problem, W: Weights) -> list[Weights]:
@@ -97,7 +82,7 @@ def to_the_end(
 
     def clear(at: Descent) -> bool:
         now = float(at.objective)
-        return at.rate * at.limit <= SETTLED * abs(now) or now - at.rate * at.total / 2 > level
+        return at.tied or now - at.rate * at.total / 2 > level
 
     state = begin(problem, [W], known)
     at = descend(problem, W, state, tol, most, clear, lambda at: rows.extend(at.rows))

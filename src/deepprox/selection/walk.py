@@ -25,13 +25,11 @@ from deepprox.solution import Solution
 from deepprox.solve import all_allowed, initial
 from deepprox.struct import replace
 
-DRIFT = 1.0001  # times as strong, the penalty whose solution tells a tangent
 AT_ONCE = 100  # times the tolerance, from where one Newton step reaches it
 POINTS = 4  # solutions through which a path is continued
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
 DOUBLED = 2.0  # from one strength to the next, in search of the empty network
-SURE = 2.0  # times as strong, up to which all units are taken to pay where it is not known
 NEAR = 1.01  # neighbours that are not told apart any further
 
 
@@ -41,7 +39,6 @@ class Walk:
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
         self.model, self.session, self.stages = model, Session(model), Stages()
         self.widths: tuple[int, ...] = ()
-        self.due = 0.0  # the strength from which on a unit may not pay
         rows = self.session.read(X, y, sample_weight)
         self.dtype = rows.X.dtype
         with precision(self.dtype):
@@ -89,30 +86,24 @@ class Walk:
         with precision(self.dtype):
             posed = self.posed(alpha, inputs)
             if last is not None:
-                changes = {"tries": int(alpha >= self.due)} | changes
-            if inputs is None and "max_iter" not in changes:
-                changes["toward"] = self.strength.apply(self.base.problem.network, DRIFT * alpha)
+                changes = {"tries": 1} | changes
             solve = partial(self.session.run, posed, W=W, memory=memory, widths=self.widths, **changes)
             found: Solution = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
         self.widths = self.widths or live_widths(found.live)
-        if found.lasts is not None:
-            self.due = alpha * min(found.lasts, SURE)
         return found
 
     def ahead(self, alpha: float, before: "list[Stage]") -> tuple[Weights, float]:
         """Weights to start from, and about their objective.
 
-        They are on the tangent of the last solution, or on a polynomial in ``log alpha`` that has it and goes
-        through more and more of the last solutions with the same zeros, since a path is smooth only there, as
-        long as that lowers the objective. Where the tangent is not known, solutions alone are gone through.
-        So they are where the zeros have long been the same, if a Newton step will do from there.
+        They are on a polynomial in ``log alpha`` through more and more of the last solutions with the same
+        zeros, since a path is smooth only there, as long as that lowers the objective; or through as many as
+        are kept, where the zeros have long been the same and a Newton step will do from there.
         """
         last = before[: -1 - POINTS : -1]
-        near, nudged = last[0].found, last[0].nudged()
+        near = last[0].found
         zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
         same = [*((one == zeros[0]).all() for one in zeros), False].index(False)
-        points, smooth = (last, same) if nudged is None else ([nudged, *last], same + 1)
         with precision(self.dtype):
             part = live_part(self.posed(alpha).problem, near.live, self.widths)
             none = no_slopes(part.problem)
@@ -127,8 +118,8 @@ class Walk:
                     return trial, float(at.objective)
             # the last weights as they are: what is penalised in proportion costs as much more
             W, level = near.W, near.objective + (alpha / last[0].alpha - 1) * near.penalty
-            for m in range(2, min(max(smooth, 2), len(points)) + 1):
-                trial, at = through(points[:m])
+            for m in range(2, min(max(same, 2), len(last)) + 1):
+                trial, at = through(last[:m])
                 if not float(at.objective) < level:
                     break
                 W, level = trial, float(at.objective)
@@ -210,13 +201,6 @@ class Stage(NamedTuple):
     def n_inputs(self) -> int:
         """How many inputs are left."""
         return int(self.found.live.inputs.sum())
-
-    def nudged(self) -> "Stage | None":
-        """A point on the tangent, if that is known, so near that a polynomial through both has it too."""
-        if self.found.tangent is None:
-            return None
-        W = tuple(w + d for w, d in zip(self.found.W, self.found.tangent))
-        return self._replace(alpha=DRIFT * self.alpha, found=replace(self.found, W=W))
 
 
 def continued(alpha: float, stages: list[Stage], near: Weights) -> Weights:

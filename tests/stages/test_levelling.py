@@ -1,84 +1,16 @@
-"""How a solution moves with its penalty, and steps that follow a valley of biases."""
+"""Steps that follow a valley of biases."""
 
 import numpy as np
 import pytest
 
-from deepprox import links, losses, penalties
+from deepprox import links, losses
 from deepprox.joining.certificate import ravel
 from deepprox.joining.hessian import hessian
-from deepprox.joining.holding import Held
-from deepprox.joining.kinks import Slopes, no_slopes
+from deepprox.joining.kinks import no_slopes
 from deepprox.joining.point import leap, look
 from deepprox.problem import Network
-from deepprox.solve import Options, solve
 from deepprox.struct import replace
 from stages.problems import problem
-
-NEXT = 1.001  # times as strong
-
-
-def stronger(network, by):
-    """The network with a penalty that is so many times as strong."""
-    blocks = [replace(b, penalty=replace(b.penalty, alpha=by * b.penalty.alpha)) for b in network.blocks]
-    return Network(tuple(blocks))
-
-
-def nearby(link, penalty, **shape):
-    """A solution, its tangent, and the solution for a penalty nearby."""
-    posed, W = problem(link, penalty, **shape)
-    tight = Options(tol=1e-9, toward=stronger(posed.network, NEXT))
-    found = solve(posed, [W], tight)
-    there = replace(posed, network=stronger(posed.network, NEXT))
-    moved = solve(there, [found.W], tight._replace(warm=True, sweeps=0, tries=0), memory=found.memory)
-    assert found.status == moved.status == "converged"
-    return posed, found, moved
-
-
-@pytest.mark.parametrize(
-    ("link", "penalty", "hidden"),
-    [
-        (links.Tanh(), penalties.L1(0.02), (5,)),
-        (links.Tanh(), penalties.ElasticNet(0.02), (4,)),
-        (links.Tanh(), penalties.L1(0.01), (4, 3)),
-        (links.ReLU(), penalties.L1(0.02), (5,)),
-        (links.ReLU(), penalties.L1(0.01), (5,)),
-    ],
-    ids=str,
-)
-def test_the_tangent_is_the_way_to_the_solution_nearby(link, penalty, hidden):
-    # squares: biases of a softmax may all move by one number
-    posed, found, moved = nearby(link, penalty, hidden=hidden, loss=losses.Squared(), n=80)
-    assert ((ravel(moved.W) == 0) == (ravel(found.W) == 0)).all()
-    assert not ravel(found.tangent)[ravel(found.W) == 0].any()
-    there, none = replace(posed, network=stronger(posed.network, NEXT)), no_slopes(posed)
-    ahead = tuple(w + d for w, d in zip(found.W, found.tangent))
-    gaps = [float(look(there, W, none, 1.0).objective) - moved.objective for W in (found.W, ahead)]
-    # where nothing bends the tangent stays behind, and that costs nothing
-    assert gaps[0] > 0 and gaps[1] < 0.05 * gaps[0]
-
-
-def test_along_the_tangent_what_is_held_at_a_kink_stays_there():
-    checked = 0
-    for seed in range(6):
-        shape = {"hidden": (5,), "loss": losses.Squared(), "n": 60, "seed": seed}
-        posed, found, _ = nearby(links.ReLU(), penalties.L1(0.01), **shape)
-        at = look(posed, found.W, no_slopes(posed), 1.0)
-        z = np.asarray(at.Z[0])
-        held = (np.abs(z) < 1e-10) & found.live.reads[1]
-        slopes = Slopes((held,), (np.zeros(held.shape),))
-        J = Held.of(posed, found.W, slopes, at).jacobian(posed, found.W, slopes)
-        assert len(J) == held.sum()
-        along = np.abs(J @ ravel(found.tangent))
-        np.testing.assert_array_less(along, 1e-6 * np.linalg.norm(ravel(found.tangent)) + 1e-12)
-        checked += len(J)
-    assert checked > 0
-
-
-def test_no_tangent_without_newton_steps_or_a_network_to_go_to():
-    posed, W = problem()
-    assert solve(posed, [W], Options(tol=1e-9)).tangent is None
-    toward = stronger(posed.network, NEXT)
-    assert solve(posed, [W], Options(max_iter=3, toward=toward)).tangent is None
 
 
 @pytest.mark.parametrize("hidden", [(5,), (4, 3)], ids=str)
