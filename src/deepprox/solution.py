@@ -23,7 +23,8 @@ class Solution:
 
     ``dict(solution)`` has these facts. Beside them are the weights ``W``, what is ``live`` and the
     ``history``, and what a fit nearby may begin with: ``memory`` is what was learnt of the curvature, or,
-    without a join phase, the variables of the split phase.
+    without a join phase, the variables of the split phase; ``lasts`` how many times as strong the penalty may
+    be until a unit no longer pays.
     """
 
     FACTS: ClassVar = (
@@ -62,6 +63,7 @@ class Solution:
     seconds: dict[str, float]
     held_within: float = 0.0
     memory: Memory | State | None = None
+    lasts: float | None = None
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -75,7 +77,7 @@ class Solution:
 
     def alone(self) -> "Solution":
         """Without what only a fit nearby needs."""
-        return replace(self, memory=None)
+        return replace(self, memory=None, lasts=None)
 
     def keys(self) -> tuple[str, ...]:
         """Names of the facts: ``dict(solution)`` works."""

@@ -7,7 +7,7 @@ from deepprox import links, penalties
 from deepprox.joining.join import join
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.point import look
-from deepprox.joining.pruning import missed_least, prune, to_the_end
+from deepprox.joining.pruning import Less, lasts, missed_least, prune, to_the_end
 from stages.problems import problem
 
 
@@ -44,7 +44,7 @@ def test_pruning_never_raises_the_objective(joined):
         less = prune(posed, found.W, 1e-6, 400, 2, teller(told))
         assert less.objective == pytest.approx(level(posed, less.W), rel=1e-12)
         if less.memory is None:
-            assert less.W is found.W and not any(rows for _, rows in told)
+            assert less.W is found.W and less.lasts > 1 and not any(rows for _, rows in told)
         else:
             assert less.objective < found.objective and sum(n_live(less.W)) < sum(n_live(found.W))
             assert {phase for phase, rows in told if rows} == {"prune"}
@@ -70,9 +70,18 @@ def test_what_is_missed_least_comes_first():
     assert {tuple(n_live(trial)) for trial in trials} == {(3, 2), (4, 1)}
 
 
+def test_units_pay_until_the_penalty_is_stronger():
+    network = Less((), 2.0, 0.5, [], None, 0.0)
+    smaller = Less((), 2.25, 1.5, [], None, 0.0)
+    times = lasts(network, smaller)
+    assert 0.5 + times * 1.5 == pytest.approx(1.5 + times * 0.75) and times > 1
+    assert lasts(network, Less((), 2.25, 0.25, [], None, 0.0)) == np.inf  # the smaller one is charged more
+
+
 def test_trials_in_vain_leave_no_trace(joined):
     for posed, found in joined:
         told: list = []
         again = join(posed, found.W, 1e-6, 500, teller(told), warm=True, memory=found.memory, tries=1)
         assert again.status == "converged" and again.objective <= found.objective * (1 + 1e-9)
         assert again.n_iter == sum(len(rows) for _, rows in told)
+        assert (again.lasts is None) == (not any(n_live(found.W)))

@@ -31,7 +31,11 @@ Note = Callable[[str, list[dict[str, Any]]], None]
 
 
 class Joined(NamedTuple):
-    """A stationary point in canonical form, or as near to one as the budget allowed."""
+    """A stationary point in canonical form, or as near to one as the budget allowed.
+
+    ``lasts`` is how many times as strong the penalty may be until one of its units no longer pays, if one was
+    tried.
+    """
 
     W: tuple[np.ndarray, ...]
     live: Live
@@ -44,6 +48,7 @@ class Joined(NamedTuple):
     status: str
     n_iter: int
     memory: Any = None
+    lasts: float | None = None
 
 
 class Task(NamedTuple):
@@ -84,6 +89,7 @@ class Known(NamedTuple):
     given_up: int = 0
     n_held: int = 0
     strict: bool | None = None
+    lasts: float | None = None
     best: float = np.inf
     nearest: float = np.inf
     idle: int = 0
@@ -170,7 +176,7 @@ def leave_out(task: Task, W: Weights, at: Known) -> tuple[Weights, Known]:
         return W, at
     met = at.memory.moved(part.take_rows) if at.stepped else None
     less = task.stages.run(prune, part.problem, W, task.tol, left, at.tries, task.note, met)
-    at = at._replace(tries=0, n_iter=at.n_iter + len(less.rows))
+    at = at._replace(tries=0, lasts=less.lasts, n_iter=at.n_iter + len(less.rows))
     if less.memory is None:
         return W, at
     memory = less.memory.moved(part.put_rows)
@@ -227,7 +233,7 @@ def judge(task: Task, at: Known) -> Known:
     if status:
         within = held_within(problem, W, slopes, point)
         numbers = objective, float(point.loss), certificate, at.n_held, within, at.strict
-        return at._replace(joined=Joined(W, live, *numbers, status, at.n_iter, at.memory))
+        return at._replace(joined=Joined(W, live, *numbers, status, at.n_iter, at.memory, at.lasts))
     # certified on its part and not on the whole: something outside wants to come alive
     wakes = float(look(at.part.problem, at.W, at.slopes, at.step).certificate) <= task.tol
     part = whole(problem) if wakes else live_part(problem, live, task.widths, left)

@@ -18,7 +18,11 @@ from deepprox.problem import Problem, Weights
 
 
 class Less(NamedTuple):
-    """Where quasi-Newton steps led, their history, what they met, and what the last of them gained."""
+    """Where quasi-Newton steps led, their history, what they met, and what the last of them gained.
+
+    ``lasts`` is how many times as strong the penalty may be, about, until another unit does not pay, if one
+    was tried.
+    """
 
     W: Weights
     objective: float
@@ -26,6 +30,7 @@ class Less(NamedTuple):
     rows: list[dict[str, Any]]
     memory: Memory | None
     rate: float
+    lasts: float | None = None
 
 
 def prune(
@@ -48,6 +53,7 @@ def prune(
     if known is None:
         found = found._replace(W=W, memory=None)
     while most > 0:
+        until = np.inf
         for trial in missed_least(problem, found.W)[:tries]:
             less = to_the_end(problem, trial, found.objective, tol, most)
             most -= len(less.rows)
@@ -55,9 +61,16 @@ def prune(
                 note("prune", less.rows)
                 found = less._replace(rows=found.rows + less.rows)
                 break
+            until = min(until, lasts(found, less))
         else:
-            return found
+            return found._replace(lasts=until)
     return found
+
+
+def lasts(found: Less, less: Less) -> float:
+    """How many times as strong the penalty may be until what it charges makes the other network lower."""
+    saved = (found.objective - found.loss) - (less.objective - less.loss)
+    return 1 + (less.objective - found.objective) / saved if saved > 0 else np.inf
 
 
 def missed_least(problem: Problem, W: Weights) -> list[Weights]:

@@ -30,6 +30,7 @@ POINTS = 4  # solutions through which a path is continued
 LOWEST = 1e-6  # share of its beginning to which a grid that begins empty is moved down
 LONGER = 3  # a path that is not empty at its end goes on to this many times its length at most
 DOUBLED = 2.0  # from one strength to the next, in search of the empty network
+SURE = 2.0  # times as strong, up to which all units are taken to pay where it is not known
 NEAR = 1.01  # neighbours that are not told apart any further
 
 
@@ -39,6 +40,7 @@ class Walk:
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
         self.model, self.session, self.stages = model, Session(model), Stages()
         self.widths: tuple[int, ...] = ()
+        self.due = 0.0  # the strength from which on a unit may not pay
         rows = self.session.read(X, y, sample_weight)
         self.dtype = rows.X.dtype
         with precision(self.dtype):
@@ -86,11 +88,13 @@ class Walk:
         with precision(self.dtype):
             posed = self.posed(alpha, inputs)
             if last is not None:
-                changes = {"tries": 1} | changes
+                changes = {"tries": int(alpha >= self.due)} | changes
             solve = partial(self.session.run, posed, W=W, memory=memory, widths=self.widths, **changes)
             found: Solution = self.stages.run(solve)
         # what follows has the widths of the first, and runs the same programs
         self.widths = self.widths or live_widths(found.live)
+        if found.lasts is not None:
+            self.due = alpha * min(found.lasts, SURE)
         return found
 
     def ahead(self, alpha: float, before: "list[Stage]") -> tuple[Weights, float]:
