@@ -40,7 +40,20 @@ def _logsumexp(z: np.ndarray, axis: int) -> np.ndarray:
     return np.log(np.exp(z - top).sum(axis)) + top.squeeze(axis)
 
 
-_SHARED = "abs", "clip", "concatenate", "exp", "expm1", "log", "maximum", "minimum", "sin", "tanh", "where"
+_SHARED = (
+    "abs",
+    "clip",
+    "concatenate",
+    "exp",
+    "expm1",
+    "log",
+    "maximum",
+    "minimum",
+    "sign",
+    "sin",
+    "tanh",
+    "where",
+)
 _NUMPY = SimpleNamespace(
     **{name: getattr(np, name) for name in _SHARED},
     sigmoid=expit,

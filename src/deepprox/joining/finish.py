@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from deepprox.joining import kinks as kinks_
+from deepprox.joining import ladder
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.holding import put_on_kinks
@@ -25,10 +26,7 @@ from deepprox.spreading import same
 MAX_STEPS = 100
 COST = 50  # quasi-Newton steps that take as long as a Newton step of few weights
 SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest curvature
-LEAST = 1e-10  # damping after none, as a share of the largest curvature
 FULL = 0.8  # share of the candidates that may be held before there are too few
-TRIALS = 12  # dampings, each ten times the one before
-WELL_WITHIN = 1e-2  # share of tol
 SAFE = 10  # times as long a step is expected, at most, as its share of the certificate says
 SLOW = 0.5  # share of the certificate that a step leaves where a longer one may leave less
 NEAR = 2.0  # times a step length, up to which it serves as well
@@ -120,9 +118,8 @@ def finish(
     room for.
     """
     steps: list[Step] = []
-    aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(W[0].dtype).eps)))
-    if not problem.allsum.in_memory:
-        aim = tol  # kinks that nothing holds allow no more
+    # kinks that nothing holds allow no more than tol
+    aim = ladder.aim(tol, W[0].dtype) if problem.allsum.in_memory else tol
     slopes, point = certify(problem, W, slopes, look(problem, W, slopes, step), step, aim)
     at = nearest = At(W, slopes, point, step)
     while at.certificate > aim and len(steps) < min(MAX_STEPS, budget) and not at.over:
@@ -235,7 +232,7 @@ def advance(problem: Problem, at: At, at_kink: bool, around: Callable[[], Survey
     """A step that lowers the objective, if there is one: without the kinks ``around`` if it meets none."""
     if not at_kink:
         smooth = model_at(at.W, at.point, at.free, at.H, at.step, no_kinks(at.point))
-        after, ok = search(problem, at, smooth, 1 if piecewise(problem) else TRIALS)
+        after, ok = search(problem, at, smooth, 1 if piecewise(problem) else ladder.TRIALS)
         if not piecewise(problem) or (ok and not crosses(problem, at.point.Z, after.point.Z)):
             return after, ok
     return search(problem, at, model_at(at.W, at.point, at.free, at.H, at.step, around()))
@@ -268,11 +265,10 @@ def crosses(problem: Problem, before: tuple[Array, ...], after: tuple[Array, ...
     return bool(problem.allsum(sum(crossed)))
 
 
-def search(problem: Problem, at: At, model: Model, trials: int = TRIALS) -> tuple[At, bool]:
+def search(problem: Problem, at: At, model: Model, trials: int = ladder.TRIALS) -> tuple[At, bool]:
     """The least damped step of the model that does not raise the objective; else the damping of the next."""
     w, damping = ravel(at.W), at.damping
-    level = at.objective + 8 * float(np.finfo(w.dtype).eps) * abs(at.objective)
-    least = LEAST / at.step
+    level, least = ladder.level(at.objective, w.dtype), ladder.LEAST / at.step
     for refused in range(trials):
         solved = model.minimise(damping, least)
         if solved is not None:
@@ -290,8 +286,8 @@ def search(problem: Problem, at: At, model: Model, trials: int = TRIALS) -> tupl
                     after = further(problem, at, after, model.side)
                 # what made this model convex the next will say for itself, unless its trials are journeys
                 kept = refused or not problem.allsum.in_memory
-                return after._replace(damping=damping / 100 if kept and damping > 100 * least else 0.0), True
-        damping = max(10 * damping, least)
+                return after._replace(damping=ladder.lowered(damping, least) if kept else 0.0), True
+        damping = ladder.raised(damping, least)
     return at._replace(damping=damping), False
 
 

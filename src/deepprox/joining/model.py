@@ -14,6 +14,7 @@ import scipy.linalg
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from deepprox.joining import kinks as kinks_
+from deepprox.joining import ladder
 from deepprox.joining.box import best_slopes
 from deepprox.joining.certificate import ravel
 from deepprox.joining.hessian import Hessian
@@ -191,10 +192,8 @@ def model_at(W: Weights, now: Point, free: np.ndarray, H: Hessian, step: float, 
     w, moved, gradient, slope = (
         np.asarray(a, float)[free] for a in (ravel(W), now.moved, now.gradient, now.penalty_gradient)
     )
-    # at zero the penalty pulls back with what the prox leaves of the gradient
-    pull = np.where(w == 0, (w - moved) / step - gradient, slope)
-    side = np.where(np.asarray(now.kinked)[free], np.sign(np.where(w == 0, moved, w)), 0.0)
-    J, G = seen.J[:, free], seen.gradient[free].astype(float) + pull
+    pull, side = ladder.pull(w, moved, gradient, slope, np.asarray(now.kinked)[free], step)
+    J, G = seen.J[:, free], pull + (seen.gradient[free].astype(float) - gradient)
     reach = (J**2).sum(1)
     sits = (np.abs(kinks.offset) < SITS) & (reach > SITS)
     if sits.any() and cholesky(H.full) is None:

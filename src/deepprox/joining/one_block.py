@@ -17,8 +17,9 @@ import numpy as np
 from jax import Array, lax
 from jax.scipy.linalg import cho_solve
 
+from deepprox.joining import ladder
 from deepprox.joining.certificate import Flat, certificate, flatten
-from deepprox.joining.finish import LEAST, TRIALS, WELL_WITHIN, Finish, Step
+from deepprox.joining.finish import Finish, Step
 from deepprox.joining.kinks import Slopes
 from deepprox.problem import Problem, Weights
 from deepprox.spreading import program
@@ -100,27 +101,25 @@ def advance(flat: Flat, state: State, aim: Array) -> tuple[State, Array]:
     residual = flat.residual(w, g, step)
     moved = w - step * residual
     free = (w != 0) | (jnp.abs(moved) > step * aim / 2)
-    # at zero the penalty pulls back with what the prox leaves of the gradient
-    G = jnp.where(w == 0, residual, g + flat.penalty_gradient(w))
-    side = jnp.where(flat.kinked(w), jnp.sign(jnp.where(w == 0, moved, w)), 0.0)
-    least, one = LEAST / step, jnp.eye(w.size, dtype=w.dtype)
+    G, side = ladder.pull(w, moved, g, flat.penalty_gradient(w), flat.kinked(w), step)
+    least, one = ladder.LEAST / step, jnp.eye(w.size, dtype=w.dtype)
     # none where the model bends enough: a share of the step that is left out would be left at a zero too
     bends = jnp.isfinite(factor(H - least * one, free)).all()
     damping = jnp.maximum(state.damping, jnp.where(bends, 0.0, least))
     trial = w + minimise(H + damping * one, G, w, side, free)
     loss, gradient = flat.loss_and_gradient(trial)
     objective = loss + flat.penalty(trial)
-    ok = objective <= state.objective + 8 * float(jnp.finfo(w.dtype).eps) * jnp.abs(state.objective)
+    ok = objective <= ladder.level(state.objective, w.dtype)
     after = State(
         trial,
         objective,
         loss,
         gradient,
         certificate(flat.residual(trial, gradient, step)),
-        jnp.where(damping > 100 * least, damping / 100, 0.0),
+        ladder.lowered(damping, least),
         jnp.zeros((), jnp.int32),
     )
-    again = state._replace(damping=jnp.maximum(10 * damping, least), refused=state.refused + 1)
+    again = state._replace(damping=ladder.raised(damping, least), refused=state.refused + 1)
     return jax.tree.map(lambda yes, no: jnp.where(ok, yes, no), after, again), ok
 
 
@@ -140,7 +139,7 @@ def _descend(problem: Problem, W: Weights, aim: Array, limit: Array) -> tuple:
     start = State(w, loss + flat.penalty(w), loss, gradient, far, jnp.zeros((), w.dtype), none)
     empty = jnp.zeros(STEPS, w.dtype)
     rows = Rows(empty, empty, empty, jnp.zeros(STEPS, int))
-    going = lambda c: (c[0].certificate > aim) & (c[0].refused <= TRIALS) & (c[2] < limit)  # noqa: E731
+    going = lambda c: (c[0].certificate > aim) & (c[0].refused <= ladder.TRIALS) & (c[2] < limit)  # noqa: E731
     state, rows, taken = lax.while_loop(going, body, (start, rows, none))
     H = second_derivatives(flat, state.w)
     strict = jnp.isfinite(factor(H, state.w != 0)).all()
@@ -152,8 +151,7 @@ def descend(
 ) -> Finish:
     """The Newton steps of :func:`~deepprox.joining.finish.finish`, for what :func:`suits` them."""
     dtype = W[0].dtype
-    aim = min(tol, max(WELL_WITHIN * tol, 50 * float(np.finfo(dtype).eps)))
-    found = _descend(problem, W, np.asarray(aim, dtype), np.int32(min(STEPS, budget)))
+    found = _descend(problem, W, np.asarray(ladder.aim(tol, dtype), dtype), np.int32(min(STEPS, budget)))
     W, reached, step, strict, rows, taken = jax.tree.map(np.asarray, found)
     lists = (column[:taken].tolist() for column in rows)
     steps = [Step._make((*row, 0)) for row in zip(*lists)]
