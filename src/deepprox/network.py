@@ -148,13 +148,18 @@ class Network:
         """``z_1, ..., z_L`` of the forward pass; the last is ``eta``."""
         return self.run(W, X).Z
 
-    def activations(self, Z: Sequence[Array]) -> tuple[Array, ...]:
+    def activations(self, Z: Sequence[Any]) -> tuple[Any, ...]:
         """The activations ``link_l(z_l)`` of the hidden blocks."""
         return tuple(block.link(z) for block, z in zip(self.blocks[:-1], Z))
 
     def reads(self, X: Any, activations: Sequence[Any]) -> list[Any]:
         """What every block reads, given the activations of the hidden ones."""
         return [self.read(l, before, X) for l, before in enumerate((X, *activations))]
+
+    def hidden_reads(self, X: Any, Z: Sequence[Any]) -> list[Any]:
+        """What the hidden blocks read at ``Z``, on the host: links of deepprox compile nothing there."""
+        hidden: list[Any] = [np.asarray(z) for z in Z[: max(len(self.blocks) - 2, 0)]]
+        return [np.asarray(reads) for reads in self.reads(np.asarray(X), self.activations(hidden))]
 
     def read(self, l: int, before: Any, X: Any) -> Any:
         """What block ``l`` reads, given the activations of the block before and the inputs; masks alike."""

@@ -287,7 +287,7 @@ def find(
     read nothing share the kink of their unit's bias; ``together`` lets all those share one from which a unit
     reads the same.
     """
-    reads = problem.network.reads(problem.X, problem.network.activations(Z))
+    reads = problem.network.hidden_reads(problem.X, Z)
     every = enumerate(zip(reads, W, Z, upstream, strict=False))
     masks, alike = zip(*(may_move(problem, l, map(np.asarray, of), together) for l, of in every))
     entries = Entries.of(problem, Z, masks)

@@ -149,7 +149,7 @@ def _idle_shares(
     rows = np.flatnonzero((jump != 0).any(1))
     units = np.flatnonzero(problem.allsum(np.count_nonzero(jump, axis=0)))
     block, W_l, G = problem.network.blocks[l], np.asarray(W[l]), unravel(at.gradient, W)[l].copy()
-    reads = problem.network.reads(problem.X, problem.network.activations(at.Z))[l]
+    reads = problem.network.hidden_reads(problem.X, at.Z)[l]
     F = np.asarray(block.features(reads))[rows]
     c, from_left = jump[np.ix_(rows, units)], G[units]
     grams = problem.allsum(np.einsum("nu,na,nb->uab", c**2, F, F, optimize=True))
