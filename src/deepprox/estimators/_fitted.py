@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from deepprox.blocks import Block
-from deepprox.estimators._standardize import Scale
+from deepprox.estimators._standardize import Scale, to_responses
 from deepprox.losses import Loss
 from deepprox.network import Network
 from deepprox.problem import Problem
@@ -84,13 +84,13 @@ class AttributesMixin:
 
     @property
     def coefs_(self) -> list[np.ndarray]:
-        """Weights of every block for the inputs as they were given."""
-        return [Block.slopes(w).T for w in self._of_inputs()]
+        """Weights of every block for inputs and responses as they were given."""
+        return [Block.slopes(w).T for w in self._as_given()]
 
     @property
     def intercepts_(self) -> list[np.ndarray]:
-        """Biases of every block for the inputs as they were given."""
-        return [Block.biases(w) for w in self._of_inputs()]
+        """Biases of every block for inputs and responses as they were given."""
+        return [Block.biases(w) for w in self._as_given()]
 
     @property
     def coefs_standardized_(self) -> list[np.ndarray]:
@@ -148,6 +148,9 @@ class AttributesMixin:
         first = self.fitted_.network.blocks[0]
         return np.where(self.selected_features_, first.norms(self.fitted_.W[0]), 0.0)
 
-    def _of_inputs(self) -> tuple[np.ndarray, ...]:
-        first, *rest = self.fitted_.W
-        return self.fitted_.scale.to_inputs(first).astype(first.dtype), *rest
+    def _as_given(self) -> list[np.ndarray]:
+        """Weights of every block for inputs and responses as they were given."""
+        fitted, W = self.fitted_, [*self.fitted_.W]
+        W[0] = fitted.scale.to_inputs(W[0])
+        W[-1] = to_responses(fitted.loss, W[-1])
+        return [w.astype(fitted.W[0].dtype) for w in W]

@@ -8,9 +8,10 @@ import numpy as np
 
 from deepprox import moving
 from deepprox.estimators import _resolve
-from deepprox.estimators._standardize import Moments, Scale
-from deepprox.estimators.session import Posed, Session
+from deepprox.estimators._standardize import Moments, Scale, measured, response_scale
+from deepprox.estimators.session import Posed, Rows, Session
 from deepprox.joining.live import Live
+from deepprox.losses import Loss
 from deepprox.memory import need, of_sums
 from deepprox.moving import Past
 from deepprox.network import Network, Weights
@@ -38,13 +39,21 @@ def learn(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     with precision(dtype):
         network = _resolve.resolve_network(settings, width, n_out, dtype)
         losses, join = session.response.losses, settings["join"]
-        loss = _resolve.resolve_loss(settings["loss"], losses, join, rows.y, rows.weight, dtype)
-        loss = loss if last is None else last.loss  # a width that the first response set stays
+        loss = _resolve.resolve_loss(settings["loss"], losses, join, rows.y, dtype)
+        # units that the first responses set stay
+        loss = in_units(loss, rows, settings["standardize"], network) if last is None else last.loss
         moments, past = (Moments.none(width), None) if last is None else stream_of(model, network)
         there = rows.weight > 0
         problem = Problem(network, loss, rows.X[there], rows.y[there], rows.weight[there])
         found, problem, scale, stream = taken(session, problem, moments, past)
         session.keep(found, Posed(problem, scale, None, stream[0][0], rows.one_column), stream)
+
+
+def in_units(loss: Loss, rows: Rows, standardize: bool, network: Network) -> Loss:
+    """The loss in the units of the responses of a first batch."""
+    share, centre = rows.weight / rows.weight.sum(), network.blocks[-1].bias
+    scale = response_scale(rows.y, share, standardize, centre=centre)
+    return measured(loss, rows.y, share, scale, centre=centre)
 
 
 def stream_of(model: Any, network: Network) -> tuple[Moments, Past]:

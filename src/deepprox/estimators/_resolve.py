@@ -100,7 +100,6 @@ REGRESSION_LOSSES: Mapping[str, Callable[[], Loss]] = {
     "negative_binomial": NegativeBinomial,
     "gamma": Gamma,
 }
-ROUNDING = 0.01  # half width of a rounded kink, as a share of a margin or of the response's deviation
 
 PENALTIES: Mapping[str, Callable[[float], Penalty]] = {
     "none": lambda alpha: Zero(),
@@ -264,17 +263,14 @@ def resolve_loss(
     known: Mapping[str, Callable[[], Loss]],
     join: Any,
     Y: np.ndarray,
-    weight: np.ndarray,
     dtype: np.dtype,
-    allsum: Spread = same,
 ) -> Loss:
-    """A loss that takes the response ``Y``; one with kinks, and no width of its own, has them rounded."""
+    """A loss that takes the response ``Y``."""
     found: Loss = _lookup(loss, known, Loss, "loss")
-    if not found.smooth and getattr(found, "width", 0.0) is None:
-        found = replace(found, width=ROUNDING * (1.0 if found.binary else _deviation(Y, weight, allsum)))
     found = as_arrays(found, dtype)
     found.check()
-    if join and not found.smooth and not np.all(np.asarray(getattr(found, "width", 0.0)) > 0):
+    width = getattr(found, "width", 0.0)
+    if join and not found.smooth and width is not None and not np.all(np.asarray(width) > 0):
         raise ValueError(
             f"loss={shown(loss)} has exact kinks, where the join phase cannot certify a solution: leave out "
             f"the width, give a positive one, or set join=False."
@@ -297,15 +293,6 @@ def resolve_loss(
             f"{strange[0]:g}."
         )
     return found
-
-
-def _deviation(Y: np.ndarray, weight: np.ndarray, allsum: Spread) -> Any:
-    """Standard deviation of every column, 1 where it is constant; a number if there is one column."""
-    total = allsum(weight.sum())
-    around = Y - allsum((Y * weight[:, None]).sum(0)) / total
-    deviation = np.sqrt(allsum((around**2 * weight[:, None]).sum(0)) / total)
-    found = np.where(deviation > 0, deviation, 1.0)
-    return found[0] if len(found) == 1 else found
 
 
 def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty, ...]:

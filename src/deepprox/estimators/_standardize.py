@@ -1,11 +1,18 @@
-"""Inputs on a common scale, and the weights of the first block on both scales."""
+"""Inputs and responses on a common scale, and the first and last weights on both scales."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deepprox.blocks import Block
+from deepprox.losses import Loss
+from deepprox.losses.real import Real
 from deepprox.spreading import Spread, same
+from deepprox.struct import replace
+
+NORMAL = 1.4826  # standard deviations of a normal response in its median absolute deviation
+HALVINGS = 80  # of the range in which a median is looked for
+ROUNDING = 0.01  # half width of a rounded kink, as a share of a margin or of the response's deviation
 
 
 class Scale(NamedTuple):
@@ -60,7 +67,12 @@ def largest_of(X: np.ndarray) -> np.ndarray:
 
 
 def of_moments(
-    mean: np.ndarray, variance: np.ndarray, unit: np.ndarray, rounding: float, centre: bool
+    mean: np.ndarray,
+    variance: np.ndarray,
+    unit: np.ndarray,
+    rounding: float,
+    centre: bool,
+    what: str = "Input",
 ) -> Scale:
     """The scale of inputs with these means and variances in units ``unit``.
 
@@ -73,7 +85,7 @@ def of_moments(
     if (~constant & (spread < least)).any():
         number = int(np.argmax(~constant & (spread < least)))
         raise ValueError(
-            f"Input {number} (from 0) has a standard deviation below {least:.1e}, and its weights would be "
+            f"{what} {number} (from 0) has a standard deviation below {least:.1e}, and its weights would be "
             f"no numbers: take it in a smaller unit."
         )
     spread = np.where(constant, 1.0, spread)
@@ -83,7 +95,12 @@ def of_moments(
 
 
 def scale_of(
-    X: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Spread = same, centre: bool = True
+    X: np.ndarray,
+    weight: np.ndarray,
+    standardize: bool,
+    allsum: Spread = same,
+    centre: bool = True,
+    what: str = "Input",
 ) -> Scale:
     """Weighted means and standard deviations; weights sum to one, a constant input has spread 1.
 
@@ -98,7 +115,74 @@ def scale_of(
     mean = allsum(weight @ scaled)
     scaled -= mean
     variance = allsum(weight @ np.square(scaled, out=scaled))
-    return of_moments(mean, variance, unit, allsum(len(X)) * np.finfo(X.dtype).eps, centre)
+    return of_moments(mean, variance, unit, allsum(len(X)) * np.finfo(X.dtype).eps, centre, what)
+
+
+def response_scale(
+    Y: np.ndarray, weight: np.ndarray, standardize: bool, allsum: Spread = same, centre: bool = True
+) -> Scale | None:
+    """Weighted means and standard deviations of the responses, if these are to be taken out."""
+    return scale_of(Y, weight, True, allsum, centre, "Response") if standardize else None
+
+
+def measured(
+    loss: Loss,
+    Y: np.ndarray,
+    weight: np.ndarray,
+    scale: Scale | None,
+    allsum: Spread = same,
+    centre: bool = True,
+) -> Loss:
+    """The loss in the units of the response, of this ``scale``, where it has units and none were given.
+
+    Weights sum to one. Without a bias of the outputs there is no ``centre``. Where outliers are expected,
+    medians tell the level and the unit. A kink whose width nobody gave is rounded within a share of the
+    deviation.
+    """
+    if scale is not None and isinstance(loss, Real):
+        level, spread = scale.mean, scale.spread
+        if loss.robust:
+            level = median(Y, weight, allsum) if centre else level
+            apart = NORMAL * median(np.abs(Y - level), weight, allsum)
+            spread = np.where(apart > 0, apart, spread)
+        facts = {"centre": level, "spread": spread}
+        given = {name: one.astype(Y.dtype) for name, one in facts.items() if getattr(loss, name) is None}
+        loss = replace(loss, **given)
+    if not loss.smooth and getattr(loss, "width", 0.0) is None:
+        scaled = loss.scaled(Y) if isinstance(loss, Real) else Y
+        apart = np.ones(1) if loss.binary else scale_of(scaled, weight, True, allsum).spread
+        width = ROUNDING * (apart[0] if apart.size == 1 else apart)
+        loss = replace(loss, width=np.asarray(width, Y.dtype))
+    return loss
+
+
+def median(Y: np.ndarray, weight: np.ndarray, allsum: Spread) -> np.ndarray:
+    """The least number of every column that half of the weight does not exceed, by halving its range."""
+    ends = np.stack([-Y.min(0, initial=np.inf), Y.max(0, initial=-np.inf)])
+    low, high = allsum.gather(ends).max(0) * [[-1], [1]]
+    for _ in range(HALVINGS):
+        middle = low / 2 + high / 2
+        enough = allsum(weight @ (middle >= Y)) >= 0.5
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
+
+
+def to_responses(loss: Loss, W: np.ndarray) -> np.ndarray:
+    """Last-block weights in the units of the response."""
+    out = np.array(W, float)
+    if isinstance(loss, Real):
+        out *= 1.0 if loss.spread is None else np.reshape(loss.spread, (-1, 1))
+        Block.biases(out)[:] += 0.0 if loss.centre is None else np.ravel(loss.centre)
+    return out
+
+
+def from_responses(loss: Loss, W: np.ndarray) -> np.ndarray:
+    """Last-block weights for a response without its units: the inverse."""
+    out = np.array(W, float)
+    if isinstance(loss, Real):
+        Block.biases(out)[:] -= 0.0 if loss.centre is None else np.ravel(loss.centre)
+        out /= 1.0 if loss.spread is None else np.reshape(loss.spread, (-1, 1))
+    return out
 
 
 class Moments(NamedTuple):

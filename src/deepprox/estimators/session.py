@@ -13,7 +13,14 @@ from deepprox.estimators._observations import counted, dense, merge, padded
 from deepprox.estimators._response import response_of
 from deepprox.estimators._seeds import seed_of
 from deepprox.estimators._settings import resolve_settings
-from deepprox.estimators._standardize import Scale, scale_of
+from deepprox.estimators._standardize import (
+    Scale,
+    from_responses,
+    measured,
+    response_scale,
+    scale_of,
+    to_responses,
+)
 from deepprox.joining.quasi_newton import Memory
 from deepprox.memory import need, of_data, of_fit
 from deepprox.network import Weights
@@ -81,9 +88,7 @@ class Session:
         dtype, allsum, settings = X.dtype, _resolve.resolve_devices(self.settings["devices"]), self.settings
         need(of_data(len(X), X.shape[1] + Y.shape[1], dtype.itemsize))
         network = _resolve.resolve_network(settings, X.shape[1], Y.shape[1], dtype)
-        loss = _resolve.resolve_loss(
-            settings["loss"], self.response.losses, settings["join"], Y, weight, dtype, allsum
-        )
+        loss = _resolve.resolve_loss(settings["loss"], self.response.losses, settings["join"], Y, dtype)
         rho = _resolve.resolve_rho(settings["rho"], len(network.blocks), len(X))
 
         counts = np.flatnonzero(weight)  # what has no weight is not there
@@ -92,7 +97,11 @@ class Session:
         if rho is None or all(r.ndim == 0 for r in rho):
             X, Y, weight = merge(X, Y, weight)
         weight = weight / allsum(weight.sum())
-        scale = scale_of(X, weight, settings["standardize"], allsum, network.blocks[0].bias)
+        standardize, centre = settings["standardize"], network.blocks[-1].bias
+        scale = scale_of(X, weight, standardize, allsum, network.blocks[0].bias)
+        loss = measured(
+            loss, Y, weight, response_scale(Y, weight, standardize, allsum, centre), allsum, centre
+        )
         room = allsum.room(bucket(len(X)))
         padding = padded(scale.standardize(X), room), padded(Y, room)
         weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(dtype)
@@ -153,7 +162,8 @@ class Session:
         """Starting weights, and whether they are the last solution's."""
         shapes, last = problem.network.shapes(problem.X.shape[1]), vars(self.model).get("fitted_")
         if self.settings["warm_start"] and last is not None and [w.shape for w in last.W] == shapes:
-            W = (scale.from_inputs(last.scale.to_inputs(last.W[0])), *last.W[1:])
+            W = [scale.from_inputs(last.scale.to_inputs(last.W[0])), *last.W[1:]]
+            W[-1] = from_responses(problem.loss, to_responses(last.loss, W[-1]))
             return [tuple(np.asarray(w, problem.X.dtype) for w in W)], True
         self._need_memory(problem)
         return self.random(problem, scale), False

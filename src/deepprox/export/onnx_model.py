@@ -149,14 +149,20 @@ def _mean(graph: Graph, loss: Any, eta: str) -> str:
     return _known(MEANS, loss, "loss")(graph, loss, eta)
 
 
+def _in_units(graph: Graph, loss: Any, eta: str) -> str:
+    """``centre + spread eta``."""
+    scaled = eta if loss.spread is None else graph.add("Mul", eta, graph.constant(loss.spread))
+    return scaled if loss.centre is None else graph.add("Add", scaled, graph.constant(loss.centre))
+
+
 def _exponential(graph: Graph, loss: Any, eta: str) -> str:
     return graph.add("Exp", graph.add("Min", eta, graph.constant(graph.largest)))
 
 
 MEANS: dict[type, Callable[[Graph, Any, str], str]] = {
-    losses.Squared: lambda graph, loss, eta: eta,
-    losses.Huber: lambda graph, loss, eta: eta,
-    losses.Quantile: lambda graph, loss, eta: eta,
+    losses.Squared: _in_units,
+    losses.Huber: _in_units,
+    losses.Quantile: _in_units,
     losses.Poisson: _exponential,
     losses.NegativeBinomial: _exponential,
     losses.Gamma: _exponential,

@@ -100,7 +100,8 @@ class Hinge(Separable):
 
     def check(self) -> None:
         """A width is a length."""
-        need(self, "width", "at least 0", lambda width: width >= 0)
+        if self.width is not None:
+            need(self, "width", "at least 0", lambda width: width >= 0)
 
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""

@@ -53,6 +53,10 @@ class Loss(ABC):
         """The ``eta`` whose ``mean`` is ``mu``, where a fit starts; zero unless a loss says better."""
         return jnp.zeros_like(mu)
 
+    def unit(self) -> float:
+        """What a residual of one stands for in the response: standard deviations are told in its units."""
+        return 1.0
+
     def log_base(self, y: np.ndarray) -> np.ndarray:
         """``log p(y | eta) + loss(eta, y)`` of every observation: what ``value`` leaves out; 0 if nothing."""
         return np.zeros(len(y))

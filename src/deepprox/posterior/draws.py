@@ -176,7 +176,7 @@ class Draws:
     def responses(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A new response of every draw at every row: (draws, rows, columns)."""
         means = self.outputs(X, as_mean=True)
-        precisions = np.ravel(1.0 if self.sigma is None else self.sigma) ** -2.0
+        precisions = np.ravel(1.0 if self.sigma is None else self.sigma / self.loss.unit()) ** -2.0
         count = np.broadcast_to(precisions[:, None], means.shape[:2]).reshape(-1, 1)
         return self.loss.draw(rng, means.reshape(-1, means.shape[2]), count).reshape(means.shape)
 

@@ -79,7 +79,7 @@ def sample_posterior(
         loss=problem.loss,
         points=points,
         y=y,
-        sigma=record.get("sigma", sigma),
+        sigma=record["sigma"] * problem.loss.unit() if sampled else sigma,
         statistics={name: values for name, values in record.items() if name not in ("w", "sigma")},
         input_names=tuple(map(str, input_names)),
         seconds=time.perf_counter() - began,

@@ -155,7 +155,7 @@ def _variance(problem: Problem, sigma: float | None) -> float:
             f"Squared loss leaves the variance open: sigma must be a positive number, or 'sampled' "
             f"with method='proximal', got {shown(sigma)}."
         )
-    return float(sigma) ** 2  # type: ignore[arg-type]
+    return float(sigma / problem.loss.unit()) ** 2  # type: ignore[operator]
 
 
 def _ridge(problem: Problem, shapes: tuple[tuple[int, int], ...], bias_scale: float) -> np.ndarray:

@@ -9,7 +9,9 @@ from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
+from jax import Array
 
 from deepprox.blocks import Block
 from deepprox.diary import Stages
@@ -18,11 +20,12 @@ from deepprox.estimators.session import Posed, Session
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_part, live_widths
 from deepprox.joining.point import Point, look
+from deepprox.losses import Loss
 from deepprox.network import Weights
 from deepprox.runtime import precision
 from deepprox.selection.strength import Strength
 from deepprox.solution import Solution
-from deepprox.solve import all_allowed, initial
+from deepprox.solve import all_allowed, in_dtype, initial
 from deepprox.struct import replace
 
 AT_ONCE = 100  # times the tolerance, from where one Newton step reaches it
@@ -32,6 +35,11 @@ LONGER = 3  # a path that is not empty at its end goes on to this many times its
 DOUBLED = 2.0  # from one strength to the next, in search of the empty network
 SURE = 2.0  # times as strong, up to which all units are taken to pay where it is not known
 NEAR = 1.01  # neighbours that are not told apart any further
+
+
+@jax.jit
+def _pull(loss: Loss, eta: Array, y: Array) -> Array:
+    return jax.grad(lambda eta: loss.value(eta, y).sum())(eta)
 
 
 class Walk:
@@ -137,10 +145,12 @@ class Walk:
         problem: Any = self.base.problem
         blocks = problem.network.blocks
         X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
-        # what an empty network predicts, and what a bias leaves of the inputs
-        mean = weight @ y if blocks[-1].bias else np.asarray(problem.loss.mean(np.zeros_like(y[:1])), float)
+        # how the loss of an empty network falls, and what a bias leaves of the inputs
+        with precision(np.float64):
+            eta = np.broadcast_to(problem.level if blocks[-1].bias else 0.0, y.shape).astype(float)
+            pull = np.asarray(_pull(in_dtype(problem.loss, np.float64), eta, y))
         X = X - weight @ X if blocks[0].bias else X
-        covariance = np.abs((X * weight[:, None]).T @ (y - mean)).max()
+        covariance = np.abs((X * weight[:, None]).T @ pull).max()
         # a little more: whether the last weight is zero is not for rounding to say
         end = covariance * (1 + 100 * np.finfo(self.dtype).eps) if covariance > 0 else 1.0
         return np.geomspace(eps * end, end, count)

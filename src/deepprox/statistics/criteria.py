@@ -40,7 +40,8 @@ class Likelihood:
     """What the criteria need to know of a fit, next to its degrees of freedom.
 
     ``loss`` and ``log_base`` are means over ``n`` observations that hold ``n_numbers`` numbers; ``deviance``
-    is a sum, nan where the loss does not say which ``eta`` fits a response best.
+    is a sum, nan where the loss does not say which ``eta`` fits a response best. They are told without the
+    ``unit`` of the response, and ``sigma`` and what follows from it with it.
     """
 
     loss_name: str
@@ -53,6 +54,7 @@ class Likelihood:
     deviance: float
     proper: bool
     free_scale: bool
+    unit: float = 1.0
 
     def log(self, sigma: float | None = None) -> float:
         """``log p(y)`` at the fit; infinite for a perfect one whose variance is estimated."""
@@ -64,10 +66,11 @@ class Likelihood:
                     f"from its mean."
                 )
             return self.n * (self.log_base - self.loss)
-        variance = 2 * self.n * self.loss / self.n_numbers if sigma is None else _positive(sigma) ** 2
+        variance = 2 * self.n * self.loss / self.n_numbers
+        variance = variance if sigma is None else (_positive(sigma) / self.unit) ** 2
         if variance == 0:
             return math.inf
-        return -self.n * self.loss / variance - self.n_numbers / 2 * math.log(2 * math.pi * variance)
+        return self.n * (self.log_base - self.loss / variance) - self.n_numbers / 2 * math.log(variance)
 
     def need(self) -> None:
         """Complain where there is no likelihood."""
@@ -106,6 +109,7 @@ def likelihood(problem: Problem, W: Weights, n: int) -> Likelihood:
         deviance=float(2 * n * (weight @ (value - least))) if saturated else math.nan,
         proper=problem.loss.likelihood,
         free_scale=problem.loss.free_scale,
+        unit=problem.loss.unit(),
     )
 
 
@@ -195,7 +199,7 @@ def criteria(
         aicc=math.inf if N - d - 1 <= 0 else aic + 2 * d * (d + 1) / (N - d - 1),
         bic=bic,
         ebic=float(bic + 2 * gamma * choices),
-        gcv=math.inf if d >= N else fit.deviance / N / (1 - d / N) ** 2,
+        gcv=math.inf if d >= N else fit.unit**2 * fit.deviance / N / (1 - d / N) ** 2,
         n=fit.n,
         message="" if df.defined else str(df),
     )
@@ -205,7 +209,7 @@ def sure(fit: Likelihood, df: DegreesOfFreedom, sigma: float | None = None) -> R
     """``|y - fit|^2 + 2 sigma^2 df``: what new responses at the same inputs would cost, from the old ones."""
     if not fit.free_scale:
         raise ValueError(f"SURE is for squared loss, and this fit has {fit.loss_name}: see criteria().")
-    rss, N, d = 2 * fit.n * fit.loss, fit.n_numbers, df.value
+    rss, N, d = 2 * fit.n * fit.loss * fit.unit**2, fit.n_numbers, df.value
     if sigma is None and d >= N:
         raise ValueError(
             f"{d:.4g} degrees of freedom leave nothing of {N} numbers to estimate sigma: give it."

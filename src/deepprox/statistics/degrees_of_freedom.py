@@ -263,8 +263,9 @@ def _by_refits(
     if method == "perturbation":
         found = refits.perturbation(problem, W, tol, n_draws, rng)
     else:
-        if problem.loss.free_scale and sigma is None:
-            sigma = _residual_deviation(problem, W, n, tol)
+        if problem.loss.free_scale:
+            known_sigma = None if sigma is None else sigma / problem.loss.unit()
+            sigma = _residual_deviation(problem, W, n, tol) if known_sigma is None else known_sigma
         found = refits.bootstrap(problem, W, n, tol, n_draws, sigma, rng)
     lost = n_draws - len(found)
     if lost:

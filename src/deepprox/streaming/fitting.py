@@ -30,7 +30,7 @@ from deepprox.estimators._plain import become, need_plain
 from deepprox.estimators._response import Classes
 from deepprox.estimators._seeds import seed_of
 from deepprox.estimators._settings import resolve_settings
-from deepprox.estimators._standardize import Scale
+from deepprox.estimators._standardize import Moments, Scale, measured
 from deepprox.estimators._watch import Silence, watching
 from deepprox.estimators.session import Posed, Session
 from deepprox.files import folder_of, write_text
@@ -103,11 +103,11 @@ def fit_stream(
         sample = Sample(plan.sample, np.random.default_rng(plan.seed))
         labels = Labels() if is_classifier(model) else None
         batch = rows_of(n_in, widths, 8, room // 2, CHUNK)
-        spooled, moments = spool(source, Path(folder), dtype, batch, labels, sample)
+        spooled, moments, responses = spool(source, Path(folder), dtype, batch, labels, sample)
         centre = _resolve.resolve_centre(model.get_params(deep=False))
         scale = moments.scale(model.standardize, dtype, centre)
         with watching(model, Silence(), model.verbose, model.max_iter) as watch, precision(dtype):
-            start = begin(model, plan.seed, sample, labels, scale, source.names)
+            start = begin(model, plan.seed, sample, labels, scale, responses, source.names)
 
             def change(X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
                 return scale.standardize(X), start.code(y), weight / moments.weight
@@ -205,9 +205,15 @@ class Start(NamedTuple):
 
 
 def begin(
-    model: Any, seed: int, sample: Sample, labels: Labels | None, scale: Scale, names: list[str] | None
+    model: Any,
+    seed: int,
+    sample: Sample,
+    labels: Labels | None,
+    scale: Scale,
+    responses: Moments,
+    names: list[str] | None,
 ) -> Start:
-    """The problem of the sample, its inputs on the scale of all rows."""
+    """The problem of the sample, its inputs and responses on the scale of all rows."""
     X, y, weight = sample.rows
     starter = clone(model).set_params(standardize=False, tol=max(model.tol, ROUGH))
     if not isinstance(model.random_state, int | np.integer):
@@ -219,6 +225,11 @@ def begin(
         response = labels.classes[y[:, 0].astype(int)]
         order = np.argsort(np.argsort(labels.classes))
     session = Session(starter)
+    if labels is None and model.standardize:
+        centre = _resolve.resolve_intercept(session.settings)
+        level = responses.scale(True, y.dtype, centre)
+        loss = _resolve.resolve_loss(model.loss, session.response.losses, model.join, y, y.dtype)
+        session.settings["loss"] = measured(loss, y, weight / weight.sum(), level, centre=centre)
     rows = session.read(pd.DataFrame(table, columns=names) if names else table, response, weight)
     return Start(session, session.pose(rows), order, max(model.tol, FINE))
 

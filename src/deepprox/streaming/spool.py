@@ -118,8 +118,11 @@ class Spool(NamedTuple):
 
 def spool(
     source: Source, folder: Path, dtype: np.dtype, rows: int, labels: Labels | None, sample: Sample
-) -> tuple[Spool, Moments]:
-    """Write all rows to the folder; a sample of them is drawn on the way."""
+) -> tuple[Spool, Moments, Moments]:
+    """Write all rows to the folder; a sample of them is drawn on the way.
+
+    The moments are those of inputs and of responses.
+    """
     moments, widths = None, (0, 0, 1)
     with (folder / "X").open("wb") as X, (folder / "y").open("wb") as y, (folder / "weight").open("wb") as w:
         for batch in source.batches(rows):
@@ -127,14 +130,15 @@ def spool(
             raw, new = (batch.y, np.zeros(0, int)) if labels is None else labels.code(batch.y, before)
             inputs, response, weight = checked(batch._replace(y=raw), source.names, before)
             if moments is None:
-                moments, widths = Moments.none(inputs.shape[1]), (inputs.shape[1], response.shape[1], 1)
-            moments = moments.added(inputs, weight)
+                widths = inputs.shape[1], response.shape[1], 1
+                moments, responses = (Moments.none(width) for width in widths[:2])
+            moments, responses = moments.added(inputs, weight), responses.added(response, weight)
             sample.add(inputs, response, weight, always=new)
             for file, array in ((X, inputs), (y, response), (w, weight)):
                 array.astype(dtype).tofile(file)
     if moments is None or not moments.weight:
         raise ValueError("There are no rows, or none with a positive weight: nothing is left to fit.")
-    return Spool(folder, dtype, moments.n, widths), moments
+    return Spool(folder, dtype, moments.n, widths), moments, responses
 
 
 def checked(batch: Batch, names: list[str] | None, before: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
