@@ -65,7 +65,7 @@ class DeepBase(
         own strength.
     alpha : float, default=1e-3
         Regularisation strength of a penalty given by name, on the scale of the mean loss: the same for any
-        number of observations.
+        number of observations, and in any unit of what is standardised.
     penalize_bias : bool, default=False
         Whether biases are penalised like other weights.
     activity : Activity, or one per hidden layer, default=None
@@ -89,8 +89,10 @@ class DeepBase(
     n_init : int, default=1
         Random starts, run side by side; the lowest objective is kept.
     standardize : bool, default=True
-        Whether inputs are brought to mean 0 and standard deviation 1 inside. Penalties then act on the
-        standardised scale; weights are reported on both.
+        Whether inputs, and responses of squared, Huber and quantile loss, are brought to level 0 and spread 1
+        inside: means and standard deviations, of the responses of the last two losses medians and median
+        deviations. Penalties, ``tol`` and the objective are then those of the standardised problem; weights
+        are reported on both scales, predictions, statistics and draws in the units of the response.
     max_iter : int, default=2000
         Most iterations, all phases together.
     tol : float, default=1e-6
@@ -119,9 +121,9 @@ class DeepBase(
     Attributes
     ----------
     coefs_, intercepts_ : list of ndarray of shape (n_in, n_out) and (n_out,)
-        Weights and biases of every block, for the inputs as they were given.
+        Weights and biases of every block, for inputs and responses as they were given.
     coefs_standardized_, intercepts_standardized_ : list of ndarray
-        The same for standardised inputs: what the penalty saw.
+        The same for standardised ones: what the penalty saw.
     solution_ : Solution
         Objective, loss, penalty, certificate, residuals, status in words, non-zeros per block, seconds
         per phase, objectives of all starts.

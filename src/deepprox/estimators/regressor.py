@@ -45,19 +45,20 @@ class DeepRegressor(RegressorMixin, DeepBase):
     Parameters
     ----------
     loss : str or Loss, default="squared"
-        "squared"; "huber" (``delta`` = 1.35 in the units of the response); "quantile" (the median);
+        "squared"; "huber" (``delta`` = 1.35 spreads of the response); "quantile" (the median);
         "poisson", "negative_binomial" (dispersion 1) or "gamma" (shape 1), of mean ``exp(eta)``; or an object
         from :mod:`deepprox.losses`, such as ``losses.Quantile(0.9)``, or of your own class. A
         quantile has its kink rounded within a hundredth of the response's standard deviation, so that a
         solution can be certified; ``losses.Quantile(0.9, width)`` sets another width, and 0, the exact
-        kink, needs ``join=False``.
+        kink, needs ``join=False``. The first three are of the response less its level, in units of its
+        spread (``standardize``); ``losses.Huber(5.0, centre=0, spread=1)`` gives both.
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from deepprox import DeepRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DeepRegressor((), alpha=2.0).fit(X, y)
+    >>> model = DeepRegressor((), alpha=0.026).fit(X, y)
     >>> int(model.selected_features_.sum())
     7
     """
