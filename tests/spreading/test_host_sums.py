@@ -8,9 +8,8 @@ import pytest
 
 from deepprox import losses
 from deepprox.cli.together import agree
-from deepprox.estimators._resolve import resolve_loss
-from deepprox.estimators._standardize import scale_of
-from deepprox.estimators.classifier import all_classes
+from deepprox.estimators._response import all_classes
+from deepprox.estimators._standardize import measured, scale_of
 from deepprox.joining import kinks
 from deepprox.problem import Network, Problem
 from deepprox.spreading import Reducer, same
@@ -67,26 +66,23 @@ def test_scales_and_widths():
     X, weight = rng.normal(2, 3, (31, 4)), rng.uniform(0.1, 1, 31)
     X[:, 2] = 7.0
     weight /= weight.sum()
-    whole = scale_of(X, weight, True)
-    quantile = resolve_loss("quantile", {"quantile": losses.Quantile}, True, X[:, :2], weight, X.dtype)
-    for scale, loss in together(
-        lambda allsum: (
-            scale_of(X[allsum.rank :: WORLD], weight[allsum.rank :: WORLD], True, allsum),
-            resolve_loss(
-                "quantile",
-                {"quantile": losses.Quantile},
-                True,
-                X[allsum.rank :: WORLD, :2],
-                weight[allsum.rank :: WORLD],
-                X.dtype,
-                allsum,
-            ),
+
+    def of(X, weight, allsum=same):
+        Y, loss = X[:, :2], losses.Quantile()
+        return scale_of(X, weight, True, allsum), measured(
+            loss, Y, weight, scale_of(Y, weight, True, allsum), allsum
         )
+
+    whole, quantile = of(X, weight)
+    for scale, loss in together(
+        lambda allsum: of(X[allsum.rank :: WORLD], weight[allsum.rank :: WORLD], allsum)
     ):
         np.testing.assert_allclose(scale.mean, whole.mean, rtol=1e-13)
         np.testing.assert_allclose(scale.spread, whole.spread, rtol=1e-13)
         np.testing.assert_array_equal(scale.constant, [False, False, True, False])
-        np.testing.assert_allclose(loss.width, quantile.width, rtol=1e-13)
+        np.testing.assert_allclose(loss.width, quantile.width, rtol=1e-12)
+        np.testing.assert_allclose(loss.centre, quantile.centre, rtol=1e-12)
+        np.testing.assert_allclose(loss.spread, quantile.spread, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
