@@ -21,7 +21,7 @@ LAYERS = [
     {"network"},
     {"problem"},
     {"splitting", "joining", "batches"},
-    {"scouting", "solution"},
+    {"scouting", "solution", "folds"},
     {"solve", "moving"},
     {"statistics"},
     {"pruned"},

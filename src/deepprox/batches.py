@@ -88,8 +88,7 @@ def chunk(
     rows = jax.random.randint(jax.random.key(first), (STEPS, batch), 0, n)
     network, loss = single((problem.network, problem.loss))
     numbers = first + jnp.arange(STEPS)
-    left = (1 - numbers / total).astype(jnp.float32)
-    rates = RATE / len(network.blocks) * jnp.minimum(left / FALLING, 1)
+    each_rate = rates(len(network.blocks), numbers, total)
 
     def one(state: State) -> tuple[State, Info]:
         def draw_and_step(state: State, now: tuple) -> tuple[State, Array]:
@@ -99,13 +98,19 @@ def chunk(
             some = Problem(network, loss, X, y, weight, problem.allsum)
             return step(some, state, number.astype(jnp.float32) + 1, rate)
 
-        state, losses = lax.scan(draw_and_step, state, (rows, numbers, rates))
+        state, losses = lax.scan(draw_and_step, state, (rows, numbers, each_rate))
         mean, n_nonzero = losses.mean(), sum(jnp.count_nonzero(w) for w in state.W)
         told = mean + network.penalty(state.W), mean, n_nonzero
         return state, Info(*(jnp.reshape(column, 1) for column in told))
 
     with jax.default_matmul_precision(products):
         return jax.vmap(one)(state) if lanes else one(state)
+
+
+def rates(n_blocks: int, numbers: Array, total: Any) -> Array:
+    """The rates of steps with these numbers, of so many in all."""
+    left = (1 - numbers / total).astype(jnp.float32)
+    return RATE / n_blocks * jnp.minimum(left / FALLING, 1)
 
 
 def single(tree: Any) -> Any:

@@ -254,7 +254,8 @@ def test_a_users_own_words_pass_straight_through(flowers, waves):
 
 def test_large_networks_go_both_ways(monkeypatch):
     X, y = make_friedman1(300, 20, noise=1.0, random_state=0)
-    posed = DeepRegressor((50,), alpha=0.02, random_state=0, max_iter=300, tol=1e-3)
+    loss = losses.Squared(centre=0.0, spread=1.0)
+    posed = DeepRegressor((50,), loss=loss, alpha=0.02, random_state=0, max_iter=300, tol=1e-3)
     with pytest.warns(ConvergenceWarning, match="1 of 1 starts skipped the split phase"):
         both = clone(posed).fit(X, y).objective_
     monkeypatch.setattr(solve, "FORK", 10**6)  # more steps than there are: no second route

@@ -9,13 +9,14 @@ from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
 import deepprox
-from deepprox import DeepClassifier, DeepRegressor, DeepRegressorCV, DeepRegressorIC, path, penalties
+from deepprox import DeepClassifier, DeepRegressor, DeepRegressorCV, DeepRegressorIC, losses, path, penalties
 from fits import changed
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) + 1
 Y = np.sin(2 * X[:, 0]) + X[:, 1] + 1
-GIVEN = {"alpha": 0.02, "random_state": 0, "fit_intercept": False}
+UNIT = losses.Squared(centre=0.0, spread=1.0)  # responses as they are
+GIVEN = {"alpha": 0.02, "random_state": 0, "fit_intercept": False, "loss": UNIT}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_gibbs_draws_have_no_bias():
 
 
 def test_a_path_ends_where_scikit_learn_has_it(linear):
-    found = path(DeepRegressor((), random_state=0, fit_intercept=False), X, Y, alphas=4)
+    found = path(DeepRegressor((), loss=UNIT, random_state=0, fit_intercept=False), X, Y, alphas=4)
     scaled = lasso(X, Y, 1.0)[1]
     np.testing.assert_allclose(found.alphas[-1], np.abs(scaled.T @ Y).max() / len(X), rtol=1e-10)
     assert not found[-1].coefs_[0].any() and found[-2].coefs_[0].any()
@@ -99,7 +100,7 @@ def test_those_that_choose_pass_it_on(make):
 
 
 def test_a_stream_is_the_lasso_of_all_its_rows():
-    model = DeepRegressor((), alpha=0.05, fit_intercept=False, tol=1e-12)
+    model = DeepRegressor((), loss=UNIT, alpha=0.05, fit_intercept=False, tol=1e-12)
     for rows in np.split(np.arange(60), 3):
         model.partial_fit(X[rows], Y[rows])
     for _ in range(20):  # rows without weight: steps on what is known

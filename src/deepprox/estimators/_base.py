@@ -197,7 +197,7 @@ class DeepBase(
         task = self._init_callback_context(max_subtasks=None)
         task.call_on_fit_task_begin(**given)
         with precision(rows.X.dtype), watching(self, task, self.verbose, self.max_iter) as watch:
-            posed = session.pose(rows)
+            posed = session.choose(session.pose(rows))
             with checkpointing(self.checkpoint, self.resume, posed.problem, session.settings) as stages:
                 found = session.run(posed, watch, stages=stages)
             session.keep(found, posed)

@@ -51,7 +51,7 @@ def learn(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
 
 def in_units(loss: Loss, rows: Rows, standardize: bool, network: Network) -> Loss:
     """The loss in the units of the responses of a first batch."""
-    share, centre = rows.weight / rows.weight.sum(), network.blocks[-1].bias
+    share, centre = rows.weight / rows.weight.sum(), network.blocks[-1].free_bias
     scale = response_scale(rows.y, share, standardize, centre=centre)
     return measured(loss, rows.y, share, scale, centre=centre)
 
@@ -96,7 +96,7 @@ def taken(
     problem = batch(problem, scale)
     if past is None or last is None:
         need(of_sums(problem.network.shapes(problem.X.shape[1]), dtype.itemsize))
-        start = session.random(problem, scale)[0]
+        start = session.random(problem, scale, 1)[0]
         past = moving.nothing(start)
     else:
         start = scale.from_inputs(last.scale.to_inputs(last.W[0])), *last.W[1:]

@@ -295,10 +295,17 @@ def resolve_loss(
     return found
 
 
+def by_name(penalty: Any) -> bool:
+    """Whether a penalty is given by its name, or some of several are."""
+    if isinstance(penalty, tuple | list):
+        return any(by_name(one) for one in penalty)
+    return penalty is None or isinstance(penalty, str)
+
+
 def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty, ...]:
     """One penalty for each block; ``alpha`` is the strength of those given by name."""
     if not is_number(alpha) or alpha < 0:
-        raise ValueError(f"alpha must be a finite number of at least 0, got {shown(alpha)}.")
+        raise ValueError(f"alpha must be 'auto' or a finite number of at least 0, got {shown(alpha)}.")
     each = _spread(penalty, n_blocks, "penalty", "block")
     if alpha != DEFAULT_ALPHA and not any(one is None or isinstance(one, str) for one in each):
         raise ValueError(

@@ -21,9 +21,11 @@ from deepprox.estimators._standardize import (
     scale_of,
     to_responses,
 )
+from deepprox.folds import FOLDS, deal, risks
 from deepprox.joining.quasi_newton import Memory
+from deepprox.losses.real import Real
 from deepprox.memory import need, of_data, of_fit
-from deepprox.network import Weights
+from deepprox.network import Network, Weights
 from deepprox.problem import Problem
 from deepprox.runtime import bucket, keep_programs
 from deepprox.solution import Solution
@@ -32,7 +34,9 @@ from deepprox.splitting.state import State
 from deepprox.spreading import same
 from deepprox.struct import replace
 
-OF_SOME_FITS = ("n_passes_",)  # a fact that not every fit leaves
+OF_SOME_FITS = ("n_passes_", "alpha_", "alphas_", "risks_")  # facts that not every fit leaves
+STRENGTHS = np.geomspace(1e-4, 1e-1, 10)  # for inputs and responses of spread 1
+LEAST_BATCH, BATCHES = 8, 8  # rows of a batch, and how many batches the rows make, where a strength is chosen
 
 
 class Rows(NamedTuple):
@@ -64,6 +68,10 @@ class Session:
     def __init__(self, model: Any) -> None:
         self.model, self.settings = model, model.get_params(deep=False)
         self.response = response_of(model)
+        self.chooses = isinstance(self.settings.get("alpha"), str) and self.settings["alpha"] == "auto"
+        self.choice: dict[str, Any] = {}  # what it left, as fitted attributes
+        if self.chooses:  # until it is known
+            self.settings["alpha"] = _resolve.DEFAULT_ALPHA
 
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
         """What a user gave, validated; the estimator learns the names of the inputs and the classes."""
@@ -97,7 +105,7 @@ class Session:
         if rho is None or all(r.ndim == 0 for r in rho):
             X, Y, weight = merge(X, Y, weight)
         weight = weight / allsum(weight.sum())
-        standardize, centre = settings["standardize"], network.blocks[-1].bias
+        standardize, centre = settings["standardize"], network.blocks[-1].free_bias
         scale = scale_of(X, weight, standardize, allsum, network.blocks[0].bias)
         loss = measured(
             loss, Y, weight, response_scale(Y, weight, standardize, allsum, centre), allsum, centre
@@ -112,6 +120,49 @@ class Session:
         if rho is not None:
             rho = tuple(np.asarray(r if r.ndim == 0 else padded(r[counts], room), dtype) for r in rho)
         return Posed(problem, scale, rho, int(allsum(len(counts))), one_column)
+
+    def choose(self, posed: Posed) -> Posed:
+        """The problem at the strength that predicts best what folds leave out, where ``alpha`` is "auto".
+
+        Networks that are judged are those of the batch phase, and so is the one of all rows then.
+        """
+        problem, settings = posed.problem, self.settings
+        if not self.chooses or not _resolve.by_name(settings["penalty"]):
+            return posed
+        if problem.allsum != same:
+            raise ValueError(
+                "alpha='auto' compares strengths on rows that are all in one place: leave out devices, or "
+                "give alpha a number."
+            )
+        strengths = self._strengths(problem)
+        networks = [self._at(problem.network, alpha) for alpha in strengths]
+        rng = np.random.default_rng(seed_of(settings["random_state"]))
+        n_folds = min(FOLDS, int(np.count_nonzero(problem.weight)))
+        batch = min(_resolve.BATCH, max(LEAST_BATCH, posed.n // BATCHES))
+        starts = self.random(problem, posed.scale, n_folds)
+        found = risks(problem, networks, starts, deal(problem, rng, n_folds), batch)
+        settings["alpha"] = float(strengths[found.best])
+        if _resolve.resolve_batch(settings, problem, _resolve.MANY):  # a batch phase has a place here
+            settings["batch_size"] = batch
+        self.choice = {"alpha_": settings["alpha"], "alphas_": strengths, "risks_": found.each}
+        return posed._replace(problem=replace(problem, network=networks[found.best]))
+
+    def _strengths(self, problem: Problem) -> np.ndarray:
+        """Those that are compared, in the units of a gradient: an input times a derivative of the loss."""
+        if self.settings["standardize"]:
+            return STRENGTHS
+        X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
+        spreads = scale_of(X, weight, True).spread, scale_of(y, weight, True, what="Response").spread
+        loss = problem.loss
+        has_unit = isinstance(loss, Real) and loss.spread is None
+        return STRENGTHS * np.median(spreads[0]) * (np.median(spreads[1]) if has_unit else 1.0)
+
+    def _at(self, network: Network, alpha: float) -> Network:
+        """The network at another strength of the penalties that are given by name."""
+        penalties = _resolve.resolve_penalties(self.settings["penalty"], alpha, len(network.blocks))
+        dtype = _resolve.resolve_dtype(self.settings["dtype"])
+        blocks = zip(network.blocks, penalties, strict=True)
+        return Network(tuple(replace(block, penalty=_resolve.as_arrays(one, dtype)) for block, one in blocks))
 
     def run(
         self,
@@ -145,18 +196,17 @@ class Session:
         """The estimator becomes the fitted one; with a ``stream`` it keeps those sums in place of rows."""
         for old in OF_SOME_FITS:
             vars(self.model).pop(old, None)
+        vars(self.model).update(self.choice)
         problem, scale, _, n, one_column = posed
         self.model.fitted_ = Fitted.of(problem, scale, found, n, one_column, stream)
 
-    def random(self, problem: Problem, scale: Scale) -> list[Weights]:
+    def random(self, problem: Problem, scale: Scale, n_starts: int) -> list[Weights]:
         """Random starting weights."""
         seed = int(problem.allsum.first(seed_of(self.settings["random_state"])))
         # an input that never varies tells nothing, and no gradient would ever say so
-        gone = (
-            scale.constant | problem.convex
-        )  # there all starts end in one place, most of whose weights are zero
+        gone = scale.constant | problem.convex  # convex: all starts end in one place, where most weights are zero
         first = problem.network.blocks[0]
-        return [(first.without(W[0], gone), *W[1:]) for W in initial(problem, seed, self.settings["n_init"])]
+        return [(first.without(W[0], gone), *W[1:]) for W in initial(problem, seed, n_starts)]
 
     def starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""
@@ -166,7 +216,7 @@ class Session:
             W[-1] = from_responses(problem.loss, to_responses(last.loss, W[-1]))
             return [tuple(np.asarray(w, problem.X.dtype) for w in W)], True
         self._need_memory(problem)
-        return self.random(problem, scale), False
+        return self.random(problem, scale, self.settings["n_init"]), False
 
     def _need_memory(self, problem: Problem) -> None:
         """A sentence about a fit from random starts that this machine has no memory for."""

@@ -39,6 +39,7 @@ def _fit_rows(model: Any) -> list[tuple[str, str]]:
         ("observations", f"{fitted.n}"),
         ("loss", f"{name_of(fitted.loss)}, mean {found.loss:.6g}"),
         ("penalty", f"{' / '.join(penalties)}, value {found.penalty:.6g}" + _bias_note(model)),
+        *_strength_rows(model),
         ("objective", f"{found.objective:.8g}"),
         ("certificate", f"{found.certificate:.1e} (tol {model.tol:.0e})"),
         ("status", f"{found.message} after {found.n_iter} iterations"),
@@ -51,6 +52,14 @@ def _fit_rows(model: Any) -> list[tuple[str, str]]:
         starts = f"{len(found.starts)}: objectives {low:.6g} best, {middle:.6g} median, {high:.6g} worst"
         rows.insert(6, ("starts", starts))
     return rows
+
+
+def _strength_rows(model: Any) -> list[tuple[str, str]]:
+    """The strength and how it was chosen, where it was."""
+    if "risks_" not in vars(model):
+        return []
+    count, n_folds = model.risks_.shape
+    return [("alpha", f"{model.alpha_:.3g}, of {count} the one that predicts {n_folds} held-out folds best")]
 
 
 def _statistics_rows(model: Any) -> list[tuple[str, str]]:

@@ -19,13 +19,12 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 from deepprox.checks import is_number, is_whole, need_jobs, shown
 from deepprox.estimators._given import need_inputs, read_new_response
 from deepprox.estimators._plain import copied, need_plain
-from deepprox.estimators._resolve import resolve_network
+from deepprox.estimators._resolve import by_name, resolve_network
 from deepprox.estimators._seeds import seed_of
 from deepprox.estimators.session import Session
 from deepprox.memory import need, of_parts
 from deepprox.runtime import precision
 from deepprox.selection.paths import strengths, whole_path
-from deepprox.selection.strength import by_name
 
 
 @dataclass(frozen=True)

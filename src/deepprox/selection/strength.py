@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepprox.estimators._resolve import resolve_network
+from deepprox.estimators._resolve import by_name, resolve_network
 from deepprox.network import Network
 from deepprox.struct import replace
 
@@ -56,13 +56,6 @@ class Strength(NamedTuple):
             return {"alpha": float(alpha)}
         penalties = tuple(block.penalty for block in network.blocks)
         return {"penalty": penalties if isinstance(estimator.penalty, tuple | list) else penalties[0]}
-
-
-def by_name(penalty: Any) -> bool:
-    """Whether a penalty is given by its name, or some of several are."""
-    if isinstance(penalty, tuple | list):
-        return any(by_name(one) for one in penalty)
-    return penalty is None or isinstance(penalty, str)
 
 
 def _stronger(penalty: Any, alpha: Any) -> Any:

@@ -226,7 +226,7 @@ def begin(
         order = np.argsort(np.argsort(labels.classes))
     session = Session(starter)
     if labels is None and model.standardize:
-        centre = _resolve.resolve_intercept(session.settings)
+        centre = _resolve.resolve_intercept(session.settings) and not model.penalize_bias
         level = responses.scale(True, y.dtype, centre)
         loss = _resolve.resolve_loss(model.loss, session.response.losses, model.join, y, y.dtype)
         session.settings["loss"] = measured(loss, y, weight / weight.sum(), level, centre=centre)
