@@ -136,8 +136,8 @@ def measured(
     """The loss in the units of the response, of this ``scale``, where it has units and none were given.
 
     Weights sum to one. Without a free bias of the outputs there is no ``centre``. Where outliers are
-    expected, medians tell the level and the unit. A kink whose width nobody gave is rounded within a share of the
-    deviation.
+    expected, medians tell the level and the unit. A kink whose width nobody gave is rounded within a share of
+    the deviation.
     """
     if scale is not None and isinstance(loss, Real):
         level, spread = scale.mean, scale.spread

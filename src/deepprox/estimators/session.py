@@ -153,9 +153,8 @@ class Session:
             return STRENGTHS
         X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
         spreads = scale_of(X, weight, True).spread, scale_of(y, weight, True, what="Response").spread
-        loss = problem.loss
-        has_unit = isinstance(loss, Real) and loss.spread is None
-        return STRENGTHS * np.median(spreads[0]) * (np.median(spreads[1]) if has_unit else 1.0)
+        has_unit = isinstance(problem.loss, Real) and problem.loss.spread is None
+        return STRENGTHS * float(np.median(spreads[0]) * (np.median(spreads[1]) if has_unit else 1.0))
 
     def _at(self, network: Network, alpha: float) -> Network:
         """The network at another strength of the penalties that are given by name."""

@@ -39,7 +39,8 @@ NEAR = 1.01  # neighbours that are not told apart any further
 
 @jax.jit
 def _pull(loss: Loss, eta: Array, y: Array) -> Array:
-    return jax.grad(lambda eta: loss.value(eta, y).sum())(eta)
+    pull: Array = jax.grad(lambda eta: loss.value(eta, y).sum())(eta)
+    return pull
 
 
 class Walk:
