@@ -69,6 +69,7 @@ ClassifierLoss: TypeAlias = ClassifierLossName | Loss
 RegressorLoss: TypeAlias = RegressorLossName | Loss
 Penalties: TypeAlias = PenaltyName | Penalty | Sequence[PenaltyName | Penalty | None] | None
 Activities: TypeAlias = Activity | Sequence[Activity | None] | None
+Strength: TypeAlias = float | Literal["auto"]
 Splits: TypeAlias = Literal["all", "none"] | Sequence[int]
 Rho: TypeAlias = Literal["auto"] | float | Sequence[float | np.ndarray] | np.ndarray
 BatchSize: TypeAlias = Literal["auto"] | int | None

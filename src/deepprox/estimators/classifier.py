@@ -23,6 +23,7 @@ from deepprox.estimators._typing import (
     Rho,
     Sizes,
     Splits,
+    Strength,
     available_if,
 )
 
@@ -71,7 +72,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         link: Links = "relu",
         loss: ClassifierLoss = "softmax",
         penalty: Penalties = "l1",
-        alpha: float = DEFAULT_ALPHA,
+        alpha: Strength = DEFAULT_ALPHA,
         penalize_bias: bool = False,
         activity: Activities = None,
         splits: Splits = "all",

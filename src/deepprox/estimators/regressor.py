@@ -23,6 +23,7 @@ from deepprox.estimators._typing import (
     Rho,
     Sizes,
     Splits,
+    Strength,
     available_if,
 )
 from deepprox.posterior.draws import need_level
@@ -69,7 +70,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         link: Links = "relu",
         loss: RegressorLoss = "squared",
         penalty: Penalties = "l1",
-        alpha: float = DEFAULT_ALPHA,
+        alpha: Strength = DEFAULT_ALPHA,
         penalize_bias: bool = False,
         activity: Activities = None,
         splits: Splits = "all",
