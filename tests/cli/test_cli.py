@@ -213,7 +213,7 @@ def test_not_converged_is_code_3_and_written(run, folder):
         ((*FLOWERS, "--loss", "poisson"), "is text, as in 'setosa', which no regression can take"),
         ((*FLOWERS, "--loss", "poison"), "Unknown loss 'poison'"),
         ((*FLOWERS, "--starts", "0"), "n_init must be a whole number of at least 1"),
-        ((*FLOWERS, "--alpha", "-1"), "alpha must be a finite number of at least 0"),
+        ((*FLOWERS, "--alpha", "-1"), "alpha must be 'auto' or a finite number of at least 0"),
         ((*FLOWERS, "--out", "nowhere/m.deepprox"), "There is no folder"),
         ((*FLOWERS[:-1], "auto", "--out", "nowhere/m.deepprox"), "There is no folder"),
         (("report", "flowers.csv", "flowers.csv"), "flowers.csv cannot be loaded: it is damaged or not"),

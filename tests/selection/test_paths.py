@@ -6,11 +6,13 @@ from sklearn.datasets import make_regression
 from sklearn.linear_model import Lasso, lasso_path
 
 import deepprox
-from deepprox import DeepClassifier, DeepClassifierIC, DeepRegressor, DeepRegressorCV, penalties
+from deepprox import DeepClassifier, DeepClassifierIC, DeepRegressor, DeepRegressorCV, losses, penalties
 from deepprox.joining import quasi_newton
 from deepprox.selection import walk as walking
 from deepprox.spreading import same
 from deepprox.struct import replace
+
+UNSCALED = losses.Squared(centre=0.0, spread=1.0)  # responses as they are
 
 
 def tables():
@@ -30,7 +32,7 @@ def data():
 @pytest.fixture(scope="module")
 def net(data):
     X, y = tables()
-    model = DeepRegressor((4,), link="tanh", random_state=0)
+    model = DeepRegressor((4,), link="tanh", loss=UNSCALED, random_state=0)
     return deepprox.path(model, *data, 12, eps=1e-2, validation=(X[90:], y[90:]))
 
 
@@ -61,7 +63,7 @@ def test_model_of_a_path_is_a_fitted_estimator(net, data):
     X, y = data
     model = net[3]
     assert model.alpha == net.alphas[3]
-    again = DeepRegressor((4,), link="tanh", alpha=model.alpha, warm_start=True)
+    again = DeepRegressor((4,), link="tanh", loss=UNSCALED, alpha=model.alpha, warm_start=True)
     again.fitted_ = model.fitted_
     again.fit(X, y)
     np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-4)
@@ -144,7 +146,7 @@ def test_both_directions_are_never_worse(data):
 
 def test_relaxed_models_read_the_inputs_that_were_chosen(data):
     X, y = data
-    model = DeepRegressor((4,), link="tanh", random_state=0)
+    model = DeepRegressor((4,), link="tanh", loss=UNSCALED, random_state=0)
     alphas = np.geomspace(0.01, 0.4, 8)
     plain, relaxed = (deepprox.path(model, X, y, alphas, relax=relax) for relax in (False, True))
     assert (relaxed.inputs <= plain.inputs).all()
@@ -180,7 +182,7 @@ def test_objects_follow_in_proportion_and_stay_beside_names(data):
 
 def test_a_ridge_path_ends_without_being_empty(data):
     X, y = data
-    found = deepprox.path(DeepRegressor((), penalty="l2"), X, y, 8, eps=1e-2)
+    found = deepprox.path(DeepRegressor((), loss=UNSCALED, penalty="l2"), X, y, 8, eps=1e-2)
     explained = 1 - np.array([one.loss for one in found.solutions]) / (y.var() / 2)
     assert found.inputs[-1].all() and explained[-1] <= 0.01 * explained[0] < explained[0]
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 import deepprox
-from deepprox import DeepClassifier, DeepClassifierCV, DeepRegressor, moving
+from deepprox import DeepClassifier, DeepClassifierCV, DeepRegressor, losses, moving
 from deepprox.estimators._partial import change_of
 from deepprox.estimators._predict import losses_of
 from deepprox.estimators._standardize import Scale
@@ -17,6 +17,7 @@ from deepprox.estimators.session import Session
 from deepprox.joining.live import canonical
 from fits import changed
 
+UNSCALED = losses.Squared(centre=0.0, spread=1.0)  # responses as they are
 RNG = np.random.default_rng(0)
 N, BATCH = 4000, 100
 X = RNG.normal([0, 5, 0, 0], [1, 2, 1, 1], size=(N, 4))
@@ -40,19 +41,19 @@ def stream(model, y, rows=KNOWN, size=BATCH, weight=None, **more):
 @pytest.mark.parametrize("size", [pytest.param(50, marks=pytest.mark.slow), 333])
 def test_one_block_is_the_lasso_of_all_rows(size):
     rows, weight = slice(0, 1000), RNG.integers(0, 3, N).astype(float)
-    model, _ = stream(DeepRegressor((), alpha=0.1), Y, rows, size, weight)
+    model, _ = stream(DeepRegressor((), loss=UNSCALED, alpha=0.1), Y, rows, size, weight)
     inputs, often = X[rows], weight[rows]
     mean = np.average(inputs, axis=0, weights=often)
     spread = np.sqrt(np.average((inputs - mean) ** 2, axis=0, weights=often))
     lasso = Lasso(alpha=0.1, tol=1e-12).fit((inputs - mean) / spread, Y[rows], often)
     np.testing.assert_allclose(model.coefs_standardized_[0][:, 0], lasso.coef_, atol=2e-5)
-    plain = DeepRegressor((), alpha=0.1).fit(inputs, Y[rows], often)
+    plain = DeepRegressor((), loss=UNSCALED, alpha=0.1).fit(inputs, Y[rows], often)
     np.testing.assert_allclose(model.objective_, plain.objective_, rtol=1e-8)
     assert model.fitted_.n == plain.fitted_.n == np.count_nonzero(often)
 
 
 def network():
-    return DeepRegressor((20,), link="tanh", alpha=0.003, random_state=1)
+    return DeepRegressor((20,), link="tanh", loss=UNSCALED, alpha=0.003, random_state=1)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import Lasso
 
-from deepprox import DeepClassifier, DeepRegressor
+from deepprox import DeepClassifier, DeepRegressor, losses
 from deepprox.estimators._standardize import Moments, scale_of
 from deepprox.estimators.session import Session
 from deepprox.joining import join
@@ -149,7 +149,8 @@ def test_one_block_is_the_lasso_from_any_source(lasso, tmp_path, kind):
         given, y = X, Y
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    model = fit_stream(DeepRegressor((), alpha=0.1), given, y, scratch=scratch)
+    unscaled = losses.Squared(centre=0.0, spread=1.0)
+    model = fit_stream(DeepRegressor((), loss=unscaled, alpha=0.1), given, y, scratch=scratch)
     assert model.solution_.status == "converged" and model.n_passes_ > 0
     np.testing.assert_allclose(model.coefs_[0][:, 0], lasso, atol=1e-5)
     assert not [*scratch.iterdir()]

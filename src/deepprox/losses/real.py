@@ -27,8 +27,8 @@ class Real(Loss):
     median deviation around it.
     """
 
-    centre: Any = field(default=None, kw_only=True)
-    spread: Any = field(default=None, kw_only=True)
+    centre: float | None = field(default=None, kw_only=True)
+    spread: float | None = field(default=None, kw_only=True)
     convex: ClassVar[bool] = True
     robust: ClassVar[bool] = True
 
