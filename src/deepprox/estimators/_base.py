@@ -65,9 +65,9 @@ class DeepBase(
         own strength.
     alpha : float or "auto", default=1e-3
         Regularisation strength of a penalty given by name, on the scale of the mean loss: the same for any
-        number of observations, and in any unit of what is standardised. "auto" chooses it: of ten strengths the one
-        whose networks, fitted by batches without one fold of five each, predict that fold best. The network
-        of all rows is then fitted by batches too, and joined.
+        number of observations, and in any unit of what is standardised. "auto" chooses it: of ten strengths
+        the one whose networks, fitted by batches without one fold of five each, predict that fold best. The
+        network of all rows is then fitted by batches too, and joined.
     penalize_bias : bool, default=False
         Whether biases are penalised like other weights.
     activity : Activity, or one per hidden layer, default=None

@@ -164,7 +164,7 @@ def median(Y: np.ndarray, weight: np.ndarray, allsum: Spread) -> np.ndarray:
         middle = low / 2 + high / 2
         enough = allsum(weight @ (middle >= Y)) >= 0.5
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
+    return np.asarray(high)
 
 
 def to_responses(loss: Loss, W: np.ndarray) -> np.ndarray:

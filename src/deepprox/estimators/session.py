@@ -21,6 +21,7 @@ from deepprox.estimators._standardize import (
     scale_of,
     to_responses,
 )
+from deepprox.estimators._words import as_arrays
 from deepprox.folds import FOLDS, deal, risks
 from deepprox.joining.quasi_newton import Memory
 from deepprox.losses.real import Real
@@ -161,7 +162,7 @@ class Session:
         penalties = _resolve.resolve_penalties(self.settings["penalty"], alpha, len(network.blocks))
         dtype = _resolve.resolve_dtype(self.settings["dtype"])
         blocks = zip(network.blocks, penalties, strict=True)
-        return Network(tuple(replace(block, penalty=_resolve.as_arrays(one, dtype)) for block, one in blocks))
+        return Network(tuple(replace(block, penalty=as_arrays(one, dtype)) for block, one in blocks))
 
     def run(
         self,
@@ -202,8 +203,9 @@ class Session:
     def random(self, problem: Problem, scale: Scale, n_starts: int) -> list[Weights]:
         """Random starting weights."""
         seed = int(problem.allsum.first(seed_of(self.settings["random_state"])))
-        # an input that never varies tells nothing, and no gradient would ever say so
-        gone = scale.constant | problem.convex  # convex: all starts end in one place, where most weights are zero
+        # an input that never varies tells nothing, and no gradient would ever say so; where the problem is
+        # convex all starts end in one place, and most weights of it are zero
+        gone = scale.constant | problem.convex
         first = problem.network.blocks[0]
         return [(first.without(W[0], gone), *W[1:]) for W in initial(problem, seed, n_starts)]
 
