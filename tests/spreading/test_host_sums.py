@@ -10,7 +10,7 @@ from deepprox import losses
 from deepprox.cli.together import agree
 from deepprox.estimators._response import all_classes
 from deepprox.estimators._standardize import measured, scale_of
-from deepprox.joining import kinks
+from deepprox.joining.candidates import N_CANDIDATES, nearest_of_all
 from deepprox.problem import Network, Problem
 from deepprox.spreading import Reducer, same
 from deepprox.tables import Columns
@@ -127,8 +127,8 @@ def candidates(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_kinks_are_chosen_among_those_of_all(seed):
     own, every = candidates(seed)
-    best = every[every.jump > 0].sort_values("offset", key=np.abs).head(kinks.N_CANDIDATES)
-    each = together(lambda allsum: kinks.nearest_of_all(problem(allsum), own[allsum.rank]))
+    best = every[every.jump > 0].sort_values("offset", key=np.abs).head(N_CANDIDATES)
+    each = together(lambda allsum: nearest_of_all(problem(allsum), own[allsum.rank]))
     for found, went in each:
         np.testing.assert_array_equal(found[0], best.offset)
         np.testing.assert_array_equal(found[1], best.unit)
@@ -144,9 +144,9 @@ def test_kinks_are_chosen_among_those_of_all(seed):
 
 def test_kinks_of_one_process_are_its_nearest():
     own, _ = candidates(0)
-    found, went = kinks.nearest_of_all(problem(same), own[0])
+    found, went = nearest_of_all(problem(same), own[0])
     convex = np.flatnonzero(own[0][4] > 0)
-    best = convex[np.argsort(np.abs(own[0][0, convex]), kind="stable")[: kinks.N_CANDIDATES]]
+    best = convex[np.argsort(np.abs(own[0][0, convex]), kind="stable")[:N_CANDIDATES]]
     np.testing.assert_array_equal(found, own[0][:, best])
     np.testing.assert_array_equal(went[best], np.arange(best.size))
 

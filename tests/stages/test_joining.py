@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from deepprox import links, losses, penalties
 from deepprox.blocks import Dense
-from deepprox.joining import box, kinks
+from deepprox.joining import box, candidates, kinks
 from deepprox.joining import finish as finish_
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.finish import At, finish, search
@@ -223,9 +223,9 @@ def test_slopes_solve_their_box_problem(monkeypatch, active_sets, rank):
 
 def test_observations_that_read_the_same_share_a_kink():
     X = np.repeat([[1.0, 5.0], [1.0, 6.0], [2.0, 5.0]], 4, axis=0)
-    print_of = kinks.fingerprint(Dense(3), np.array([[1.0, 2, 0], [0, 1, -1], [3, 0, 0]]), X)
+    print_of = candidates.fingerprint(Dense(3), np.array([[1.0, 2, 0], [0, 1, -1], [3, 0, 0]]), X)
     assert [len(np.unique(column)) for column in print_of.T] == [2, 3, 1]
-    few = kinks.fingerprint(Dense(1), np.array([[0.0, 1, 0]]), 1e9 * X + 1)
+    few = candidates.fingerprint(Dense(1), np.array([[0.0, 1, 0]]), 1e9 * X + 1)
     assert len(np.unique(few)) == 2
 
 
@@ -240,8 +240,8 @@ def test_together_the_kinks_of_equal_readings_are_one():
     at = look(posed, W, kinks.no_slopes(posed), 1.0)
     jump = np.asarray(at.upstream[0])[:, 0]
     assert (jump > 0).all()
-    assert kinks.find(posed, W, at.Z, at.upstream).offset.size == 60
-    found = kinks.find(posed, W, at.Z, at.upstream, together=True)
+    assert candidates.find(posed, W, at.Z, at.upstream).offset.size == 60
+    found = candidates.find(posed, W, at.Z, at.upstream, together=True)
     assert found.offset.size == 3
     for k, total in enumerate(found.jump):
         rows = np.sort(found.entries.place[found.candidate == k])
@@ -324,7 +324,12 @@ def test_the_least_damping_makes_a_model_convex():
     for lowest in (1.0, 0.0, -0.3):
         H = (V * [lowest, 1, 2, 3, 4]) @ V.T
         model = Model(
-            np.ones(5), np.zeros(5), Hessian(H, np.zeros((5, 5))), np.ones(5), np.zeros((0, 5)), kinks.none()
+            np.ones(5),
+            np.zeros(5),
+            Hessian(H, np.zeros((5, 5))),
+            np.ones(5),
+            np.zeros((0, 5)),
+            candidates.none(),
         )
         damping, lower = model.least_damped(1e-10)
         np.testing.assert_allclose(lower @ lower.T, H + damping * np.eye(5), atol=1e-9)
@@ -339,10 +344,10 @@ def test_what_is_held_at_a_kink_needs_no_damping():
     W = np.array([[-x[0] - 2 * x[1], 1.0, 2.0]]), np.array([[0.0, 1.0]])
     none, free = kinks.no_slopes(posed), np.arange(5)
     at = look(posed, W, none, 1.0)
-    found = kinks.find(posed, W, at.Z, at.upstream)
+    found = candidates.find(posed, W, at.Z, at.upstream)
     held = np.abs(found.offset) < 1e-12
     assert held.sum() == 1
-    along = kinks.jacobian(posed, W, none, found.row, found.unit)[held][0]
+    along = candidates.jacobian(posed, W, none, found.row, found.unit)[held][0]
     H = Hessian(np.eye(5) - 1.5 * np.outer(along, along) / (along @ along), np.zeros((5, 5)))
     assert np.linalg.eigvalsh(H.full)[0] < -0.4
     seen = survey(posed, W, none, at, 1.0, False)
@@ -379,7 +384,7 @@ def test_one_observation_may_sit_at_kinks_of_two_blocks():
         if sit.size < 2:  # the objective is concave across one of them
             continue
         checked += 1
-        shares = kinks.shares(posed, at.slope, held(0.3, 0.6), seen.kinks)
+        shares = candidates.shares(posed, at.slope, held(0.3, 0.6), seen.kinks)
         np.testing.assert_allclose(sorted(shares[sit]), [0.3, 0.6])
         adds = seen.J.T * seen.kinks.jump
         np.testing.assert_allclose(seen.gradient + adds @ shares, at.gradient, atol=1e-12)
@@ -394,14 +399,14 @@ def test_a_zero_moves_only_if_it_still_would_after_the_others():
     w, side, G, no_J = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.5, -0.1]), np.zeros((0, 2))
     for together, leaves in ((-0.4, False), (0.0, True)):
         H = Hessian(np.array([[1.0, together], [together, -1.0]]), np.zeros((2, 2)))
-        dw, _, damping = Model(w, side, H, G, no_J, kinks.none()).minimise(0.0, 1e-10)
+        dw, _, damping = Model(w, side, H, G, no_J, candidates.none()).minimise(0.0, 1e-10)
         if leaves:
             assert dw[1] > 0 and damping == pytest.approx(2.0)
         else:
             np.testing.assert_allclose(dw, [-0.5, 0.0], atol=1e-9)
             assert damping <= 1e-10
     # where all are at zero, all may move
-    dw, _, _ = Model(0 * w, np.ones(2), H, -np.ones(2), no_J, kinks.none()).minimise(0.0, 1e-10)
+    dw, _, _ = Model(0 * w, np.ones(2), H, -np.ones(2), no_J, candidates.none()).minimise(0.0, 1e-10)
     assert (dw > 0).all()
 
 
@@ -409,7 +414,7 @@ def test_weights_that_cross_zero_stop_there_and_the_rest_is_at_the_minimum():
     rng, n_stopped = np.random.default_rng(0), []
     for _ in range(10):
         A, J, w = rng.normal(size=(40, 30)), rng.normal(size=(12, 30)), rng.normal(size=30)
-        near = kinks.none()._replace(offset=0.3 * rng.normal(size=12), jump=rng.uniform(1, 20, 12))
+        near = candidates.none()._replace(offset=0.3 * rng.normal(size=12), jump=rng.uniform(1, 20, 12))
         H, G = Hessian(A.T @ A, np.zeros((30, 30))), 5 * rng.normal(size=30)
         dw, s = Model(w, np.sign(w), H, G, J, near).solve(np.linalg.cholesky(H.full))
         stopped = dw == -w
@@ -426,10 +431,10 @@ def test_weights_that_cross_zero_stop_there_and_the_rest_is_at_the_minimum():
 def test_candidates_are_the_nearest_of_all_entries(monkeypatch):
     posed, W = problem(links.ReLU(), hidden=(8,), n=300)
     at = look(posed, W, kinks.no_slopes(posed), 1.0)
-    assert at.Z[0].size > 2 * kinks.N_ALONE
-    few = kinks.find(posed, W, at.Z, at.upstream)
-    monkeypatch.setattr(kinks, "N_ALONE", at.Z[0].size)
-    many = kinks.find(posed, W, at.Z, at.upstream)
+    assert at.Z[0].size > 2 * candidates.N_ALONE
+    few = candidates.find(posed, W, at.Z, at.upstream)
+    monkeypatch.setattr(candidates, "N_ALONE", at.Z[0].size)
+    many = candidates.find(posed, W, at.Z, at.upstream)
     for one, other in zip((*few[:-1], *few.entries), (*many[:-1], *many.entries), strict=True):
         np.testing.assert_array_equal(one, other)
 

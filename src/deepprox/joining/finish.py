@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax import Array
 
+from deepprox.joining import candidates, ladder
 from deepprox.joining import kinks as kinks_
-from deepprox.joining import ladder
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.hessian import Hessian, hessian
 from deepprox.joining.holding import put_on_kinks
@@ -174,7 +174,7 @@ def weigh(problem: Problem, before: At, at: At, steps: list[Step], rate: float, 
     over = at.certificate > 0.9 * before.certificate and len(steps) > 0
     over = over and at.objective >= steps[-1].objective * (1 - falls)
     price = cost(problem, at.W, at.free)
-    given_up = not over and price > COST and at.n_held > FULL * kinks_.N_CANDIDATES
+    given_up = not over and price > COST and at.n_held > FULL * candidates.N_CANDIDATES
     shorter = min(1.0, SAFE * at.certificate / before.certificate)
     stays = zeros_stay(ravel(before.W), ravel(at.W), point, shorter, at.step * aim / 2)
     return at._replace(

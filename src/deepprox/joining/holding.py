@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepprox.joining import kinks as kinks_
+from deepprox.joining import candidates
 from deepprox.joining.certificate import ravel, unravel
 from deepprox.joining.hessian import Hessian
 from deepprox.joining.kinks import SITS, Entries, Slopes
@@ -59,11 +59,11 @@ class Held(NamedTuple):
 
     def jacobian(self, problem: Problem, W: Weights, slopes: Slopes) -> np.ndarray | None:
         """Their derivatives in all weights, one row each, of all processes; None where they are too many."""
-        if self.total > kinks_.N_CANDIDATES:
+        if self.total > candidates.N_CANDIDATES:
             return None
         row, unit = np.full(self.total, -1), np.zeros(self.total, int)
         row[self.mine], unit[self.mine] = self.entries.where(problem)
-        return kinks_.jacobian(problem, W, slopes, row, unit)
+        return candidates.jacobian(problem, W, slopes, row, unit)
 
 
 class Metric(NamedTuple):

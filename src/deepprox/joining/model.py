@@ -13,12 +13,12 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from deepprox.joining import kinks as kinks_
-from deepprox.joining import ladder
+from deepprox.joining import candidates, ladder
 from deepprox.joining.box import best_slopes
+from deepprox.joining.candidates import Kinks
 from deepprox.joining.certificate import ravel
 from deepprox.joining.hessian import Hessian
-from deepprox.joining.kinks import SITS, Kinks, Slopes
+from deepprox.joining.kinks import SITS, Slopes
 from deepprox.joining.point import Point, look
 from deepprox.problem import Problem, Weights
 
@@ -164,7 +164,7 @@ class Survey(NamedTuple):
 def no_kinks(now: Point) -> Survey:
     """What a model without kinks knows of them."""
     gradient = np.asarray(now.gradient)
-    return Survey(kinks_.none(), np.zeros((0, gradient.size)), gradient)
+    return Survey(candidates.none(), np.zeros((0, gradient.size)), gradient)
 
 
 def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float, together: bool) -> Survey:
@@ -175,14 +175,14 @@ def survey(problem: Problem, W: Weights, slopes: Slopes, now: Point, step: float
     """
     # nothing rides on the only hidden block
     riding = now if len(slopes.held) == 1 else look(problem, W, slopes, step, True)
-    kinks = kinks_.find(problem, W, riding.Z, riding.upstream, together)
-    before, slopes = slopes, kinks_.known(problem, now.Z, slopes, kinks)
+    kinks = candidates.find(problem, W, riding.Z, riding.upstream, together)
+    before, slopes = slopes, candidates.known(problem, now.Z, slopes, kinks)
     dropped = problem.allsum(sum(int((a != b).sum()) for a, b in zip(before.held, slopes.held)))
     at, J = (
         look(problem, W, slopes, step) if dropped else now,
-        kinks_.jacobian(problem, W, slopes, kinks.row, kinks.unit),
+        candidates.jacobian(problem, W, slopes, kinks.row, kinks.unit),
     )
-    adds = kinks.jump * kinks_.shares(problem, now.slope, slopes, kinks)
+    adds = kinks.jump * candidates.shares(problem, now.slope, slopes, kinks)
     return Survey(kinks, J, np.asarray(at.gradient, float) - J.T @ adds)
 
 
