@@ -312,7 +312,7 @@ def test_newton_is_quadratic_where_biases_are_redundant(monkeypatch):
     steps = []
     for idle in (kinks.redundant_biases, lambda problem, W, *rest: np.zeros(ravel(W).shape, bool)):
         monkeypatch.setattr(kinks, "redundant_biases", idle)
-        end = finish(stronger, found.W, kinks.no_slopes(posed), 1.0, 0.0, 1e-8, 100)
+        end = finish(stronger, found.W, kinks.no_slopes(posed), 1.0, 1e-8, 100)
         assert end.certificate <= 1e-8
         steps.append([step.certificate for step in end.steps])
     assert len(steps[0]) <= 5 and len(steps[0]) < len(steps[1]), steps

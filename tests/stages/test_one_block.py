@@ -53,10 +53,10 @@ def test_steps_never_rise_and_stop_when_told():
     posed, W = problem(hidden=(), loss=losses.Poisson(), k=1, penalty=penalties.L1(0.05))
     posed = posed.__class__(posed.network, posed.loss, posed.X, rng.poisson(40, (40, 1)) + 0.0, posed.weight)
     start = (0 * W[0],)  # Newton's step from here is e^39 too long
-    told = one_block.descend(posed, start, (), 1.0, 0.0, 1e-8, 500)
+    told = one_block.descend(posed, start, (), 1.0, 1e-8, 500)
     values = [step.objective for step in told.steps]
     assert told.certificate <= 1e-8 and np.all(np.diff(values) <= 1e-12 * np.abs(values[1:]))
-    assert len(one_block.descend(posed, start, (), 1.0, 0.0, 1e-8, 2).steps) == 2
+    assert len(one_block.descend(posed, start, (), 1.0, 1e-8, 2).steps) == 2
     assert join(posed, start, 1e-8, 2, silent).status == "max_iter"
 
 

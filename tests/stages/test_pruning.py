@@ -71,11 +71,11 @@ def test_what_is_missed_least_comes_first():
 
 
 def test_units_pay_until_the_penalty_is_stronger():
-    network = Less((), 2.0, 0.5, [], None, 0.0)
-    smaller = Less((), 2.25, 1.5, [], None, 0.0)
+    network = Less((), 2.0, 0.5, [], None)
+    smaller = Less((), 2.25, 1.5, [], None)
     times = lasts(network, smaller)
     assert 0.5 + times * 1.5 == pytest.approx(1.5 + times * 0.75) and times > 1
-    assert lasts(network, Less((), 2.25, 0.25, [], None, 0.0)) == np.inf  # the smaller one is charged more
+    assert lasts(network, Less((), 2.25, 0.25, [], None)) == np.inf  # the smaller one is charged more
 
 
 def test_trials_in_vain_leave_no_trace(joined):

@@ -52,7 +52,7 @@ def test_newton_steps_from_a_held_point_begin_with_its_kinks(monkeypatch):
     stronger = replace(posed, network=replace(posed.network, blocks=blocks))
     solved, minimise = [], Model.minimise
     monkeypatch.setattr(Model, "minimise", lambda *args: solved.append(1) or minimise(*args))
-    end = finish(stronger, found.W, kinks.no_slopes(posed), 1.0, 0.0, 1e-6, 100)
+    end = finish(stronger, found.W, kinks.no_slopes(posed), 1.0, 1e-6, 100)
     assert end.certificate <= 1e-6 and len(solved) <= 2 * len(end.steps)
 
 

@@ -25,7 +25,6 @@ from deepprox.spreading import same
 
 MAX_STEPS = 100
 COST = 50  # quasi-Newton steps that take as long as a Newton step of few weights
-SADDLE = 1e-7  # negative curvature that makes one, as a share of the largest curvature
 FULL = 0.8  # share of the candidates that may be held before there are too few
 SAFE = 10  # times as long a step is expected, at most, as its share of the certificate says
 SLOW = 0.5  # share of the certificate that a step leaves where a longer one may leave less
@@ -64,7 +63,7 @@ class At(NamedTuple):
 
     ``H`` are second derivatives in the weights ``free``, those of an earlier point until they are to be
     ``fresh``; ``measured`` are those that were, in weights of which some were ``live``, and ``idle`` says
-    whether biases of them change nothing. ``slow`` is where quasi-Newton steps may gain more.
+    whether biases of them change nothing.
     """
 
     W: Weights
@@ -80,7 +79,6 @@ class At(NamedTuple):
     damping: float = 0.0
     fresh: bool = True
     together: bool = False
-    slow: bool = False
     given_up: int = 0
     over: bool = False
 
@@ -106,15 +104,13 @@ def finish(
     W: Weights,
     slopes: Slopes,
     step: float,
-    rate: float,
     tol: float,
     budget: int,
 ) -> Finish:
     """Damped Newton steps from ``W`` until the certificate is well within ``tol`` or they stop helping.
 
     Well within, so that the zeros are those of the solution, unless it is clear before that no step will
-    change them. Near a saddle the steps stop when ``rate``, what a quasi-Newton step has gained of late,
-    promises more. They are given up where they are expensive and more is held at kinks than the model has
+    change them. They are given up where they are expensive and more is held at kinks than the model has
     room for.
     """
     steps: list[Step] = []
@@ -124,14 +120,12 @@ def finish(
     at = nearest = At(W, slopes, point, step)
     while at.certificate > aim and len(steps) < min(MAX_STEPS, budget) and not at.over:
         at, at_kink, around = measure(problem, at, aim)
-        if at.over:
-            break
         after, ok = advance(problem, at, at_kink, around)
         if not ok:
             # apart, kinks leave more freedom to certify zeros; hundreds that coincide fill the model
             at = after._replace(fresh=True, together=at.fresh, over=at.fresh and at.together)
             continue
-        at = weigh(problem, at, after, steps, rate, tol, aim)
+        at = weigh(problem, at, after, steps, tol, aim)
         steps.append(at.row)
         nearest = at if at.certificate < nearest.certificate else nearest
     lower = nearest.objective <= at.objective + 1e-9 * abs(at.objective)
@@ -162,11 +156,10 @@ def measure(problem: Problem, at: At, aim: float) -> tuple[At, bool, Callable[[]
     if not at.step / NEAR <= length <= NEAR * at.step:
         at = at._replace(step=length, point=look(problem, at.W, at.slopes, length))
     at = at._replace(free=free, H=H, fresh=True, measured=H, live=live, idle=bool(idle[w != 0].any()))
-    # near a saddle, which quasi-Newton steps leave faster
-    return at._replace(over=at.slow and not bends_up(H.at(live), SADDLE / at.step)), at_kink, around
+    return at, at_kink, around
 
 
-def weigh(problem: Problem, before: At, at: At, steps: list[Step], rate: float, tol: float, aim: float) -> At:
+def weigh(problem: Problem, before: At, at: At, steps: list[Step], tol: float, aim: float) -> At:
     """Where a step led, certified as well as it can be, and whether it was the last."""
     slopes, point = certify(problem, at.W, at.slopes, at.point, at.step, aim)
     at = at._replace(slopes=slopes, point=point)
@@ -178,7 +171,6 @@ def weigh(problem: Problem, before: At, at: At, steps: list[Step], rate: float, 
     shorter = min(1.0, SAFE * at.certificate / before.certificate)
     stays = zeros_stay(ravel(before.W), ravel(at.W), point, shorter, at.step * aim / 2)
     return at._replace(
-        slow=before.objective - at.objective < COST * rate,
         # a Hessian of one step earlier leaves the share of the certificate that its own step left
         fresh=at.certificate**2 > aim * before.certificate,
         given_up=int(price) if given_up else 0,
@@ -195,7 +187,7 @@ def ended(problem: Problem, at: At, steps: list[Step], tol: float) -> Finish:
     strict = None
     # an activity is here with its majoriser, which says nothing about a minimum
     if at.measured is not None and all(block.activity is None for block in problem.network.blocks):
-        strict = not at.idle and bends_up(at.measured.at(at.live))
+        strict = not at.idle and cholesky(at.measured.at(at.live).full) is not None
     end = at.W, at.slopes, at.certificate, float(at.step)
     return Finish(*end, strict, at.n_held - let_go, steps, at.given_up)
 
@@ -221,11 +213,6 @@ def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
         return COST  # both are passes over the rows
     n, m = problem.n_rows, free.size
     return max(COST, (7 * m**3 + n * m**2) / (2 * n * sum(w.size for w in W)))
-
-
-def bends_up(H: Hessian, by: float = 0.0) -> bool:
-    """Whether ``H`` is positive definite, with so much added to its diagonal."""
-    return cholesky(H.full + by * np.eye(len(H.loss))) is not None
 
 
 def advance(problem: Problem, at: At, at_kink: bool, around: Callable[[], Survey]) -> tuple[At, bool]:

@@ -84,7 +84,6 @@ class Known(NamedTuple):
     stepped: bool = False
     origin: Weights | None = None
     step: float = 1.0
-    rate: float = 0.0
     ready: bool = False
     given_up: int = 0
     n_held: int = 0
@@ -161,7 +160,6 @@ def approach(task: Task, at: Known) -> tuple[Weights, Known]:
         memory=steps.memory.moved(part.put_rows),
         origin=part.put(W) if steps.total else at.origin,
         step=bounded(float(steps.state.step), W[0].dtype),
-        rate=steps.rate,
     )
 
 
@@ -181,7 +179,7 @@ def leave_out(task: Task, W: Weights, at: Known) -> tuple[Weights, Known]:
         return W, at
     memory = less.memory.moved(part.put_rows)
     step = bounded(float(less.memory.step), W[0].dtype)
-    return less.W, at._replace(rate=less.rate, memory=memory, step=step, origin=part.put(less.W))
+    return less.W, at._replace(memory=memory, step=step, origin=part.put(less.W))
 
 
 def newton(task: Task, at: Known) -> Known:
@@ -192,7 +190,7 @@ def newton(task: Task, at: Known) -> Known:
         return at
     work = one_block.descend if at.direct else one_threaded(finish)
     most = min(left, WARM) if at.warm and not at.direct else left
-    end = task.stages.run(work, part.problem, at.W, at.slopes, at.step, at.rate, task.tol, most)
+    end = task.stages.run(work, part.problem, at.W, at.slopes, at.step, task.tol, most)
     if end.given_up and at.origin is not None:
         return go_back(task, at, at.origin, end.given_up)
     task.note("newton", [row._asdict() for row in end.steps])
@@ -242,7 +240,7 @@ def judge(task: Task, at: Known) -> Known:
         held = Slopes(*map(part.take_columns, (slopes.held, slopes.slope)))
     best, nearest = min(at.best, objective), min(at.nearest, certificate)
     at = at._replace(W=part.take(W), part=part, slopes=held, warm=False, direct=False)
-    return at._replace(best=best, nearest=nearest, idle=idle, stepped=False, step=1.0, rate=0.0, ready=False)
+    return at._replace(best=best, nearest=nearest, idle=idle, stepped=False, step=1.0, ready=False)
 
 
 def live_residual(point: Point, W: Weights, step: float) -> float:

@@ -146,9 +146,7 @@ def _descend(problem: Problem, W: Weights, aim: Array, limit: Array) -> tuple:
     return flat.unravel(state.w), state.certificate, step_length(H), strict, rows, taken
 
 
-def descend(
-    problem: Problem, W: Weights, slopes: Slopes, step: float, rate: float, tol: float, budget: int
-) -> Finish:
+def descend(problem: Problem, W: Weights, slopes: Slopes, step: float, tol: float, budget: int) -> Finish:
     """The Newton steps of :func:`~deepprox.joining.finish.finish`, for what :func:`suits` them."""
     dtype = W[0].dtype
     found = _descend(problem, W, np.asarray(ladder.aim(tol, dtype), dtype), np.int32(min(STEPS, budget)))

@@ -18,7 +18,7 @@ from deepprox.problem import Problem, Weights
 
 
 class Less(NamedTuple):
-    """Where quasi-Newton steps led, their history, what they met, and what the last of them gained.
+    """Where quasi-Newton steps led, their history, and what they met.
 
     ``lasts`` is how many times as strong the penalty may be, about, until another unit does not pay, if one
     was tried.
@@ -29,7 +29,6 @@ class Less(NamedTuple):
     loss: float
     rows: list[dict[str, Any]]
     memory: Memory | None
-    rate: float
     lasts: float | None = None
 
 
@@ -100,4 +99,4 @@ def to_the_end(
     state = begin(problem, [W], known)
     at = descend(problem, W, state, tol, most, clear, lambda at: rows.extend(at.rows))
     numbers = float(at.objective), float(at.state.loss)
-    return Less(points(problem, at.state, W)[0], *numbers, rows, at.memory, at.rate)
+    return Less(points(problem, at.state, W)[0], *numbers, rows, at.memory)
