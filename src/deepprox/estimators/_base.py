@@ -63,7 +63,7 @@ class DeepBase(
         "l0", "bridge", "log_sum", "capped_l1", "max_norm", "nuclear", "student_t", "horseshoe",
         "nonnegative", or an object from :mod:`deepprox.penalties` or of your own class, which carries its
         own strength.
-    alpha : float or "auto", default=1e-3
+    alpha : float or "auto", default=1e-2
         Regularisation strength of a penalty given by name, on the scale of the mean loss: the same for any
         number of observations, and in any unit of what is standardised. "auto" chooses it: of ten strengths
         the one whose networks, fitted by batches without one fold of five each, predict that fold best. The

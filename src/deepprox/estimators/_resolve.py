@@ -59,7 +59,7 @@ from deepprox.problem import Problem
 from deepprox.spreading import Devices, Spread, same
 from deepprox.struct import replace
 
-DEFAULT_ALPHA = 1e-3
+DEFAULT_ALPHA = 1e-2
 ROWS = (2, 3)  # observations of a rehearsal: what fits both fits any number of them
 MOST_LAYERS = 10_000  # nobody fits as many, and what claims to have more is no list of widths
 BATCH, MANY = 512, 10_000  # rows of a batch, and of the data from which a fit begins with batches
