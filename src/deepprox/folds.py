@@ -24,6 +24,7 @@ from deepprox.losses import Loss
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
 from deepprox.runtime import products_asked
+from deepprox.struct import replace
 
 FOLDS = 5
 STEPS = 1000  # of every lane: a third of a batch phase chooses as well as a whole one
@@ -43,6 +44,16 @@ class Risks(NamedTuple):
         return int(np.flatnonzero(self.risk == self.risk.min())[-1])
 
 
+def some(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem of at most ``ROWS`` of its rows, drawn at random."""
+    counts = np.flatnonzero(np.asarray(problem.weight))
+    if len(counts) <= ROWS:
+        return problem
+    rows = np.sort(rng.choice(counts, ROWS, replace=False))
+    X, y, weight = (np.asarray(a)[rows] for a in (problem.X, problem.y, problem.weight))
+    return replace(problem, X=X, y=y, weight=weight / weight.sum())
+
+
 def deal(problem: Problem, rng: np.random.Generator, n_folds: int) -> np.ndarray:
     """A fold for every row that counts, in which responses are spread alike; -1 for the others.
 
@@ -50,8 +61,6 @@ def deal(problem: Problem, rng: np.random.Generator, n_folds: int) -> np.ndarray
     in their proportions, small ones too, and so are large and small numbers.
     """
     counts = np.flatnonzero(np.asarray(problem.weight))
-    if len(counts) > ROWS:
-        counts = rng.choice(counts, ROWS, replace=False)
     y = np.asarray(problem.y)[counts]
     order = counts[np.lexsort((rng.random(len(counts)), *y.T))]
     turns = [rng.permutation(n_folds) for _ in range(-(-len(order) // n_folds))]

@@ -6,8 +6,8 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import train_test_split
 
-from deepprox import DeepClassifier, DeepRegressor, load
-from deepprox.folds import deal, error
+from deepprox import DeepClassifier, DeepRegressor, folds, load
+from deepprox.folds import deal, error, some
 from deepprox.losses import Poisson, Softmax, Squared
 from deepprox.network import Network
 from deepprox.penalties import L1, Bridge
@@ -35,11 +35,27 @@ def problem_of(y, weight):
 def test_folds_spread_the_responses(n_folds):
     y = np.repeat([[0.0], [1.0], [2.0]], [20, 10, 5], axis=0)
     weight = np.append(np.ones(30), np.zeros(5))
-    folds = deal(problem_of(y, weight), np.random.default_rng(0), n_folds)
-    assert (folds[30:] == -1).all() and set(folds[:30]) == set(range(n_folds))
+    found = deal(problem_of(y, weight), np.random.default_rng(0), n_folds)
+    assert (found[30:] == -1).all() and set(found[:30]) == set(range(n_folds))
     for level in (0, 1):
-        counts = np.bincount(folds[:30][y[:30, 0] == level], minlength=n_folds)
+        counts = np.bincount(found[:30][y[:30, 0] == level], minlength=n_folds)
         assert np.ptp(counts) <= 2
+
+
+def test_of_many_rows_some_are_compared(monkeypatch):
+    whole, rng = (
+        problem_of(STRONG[:, None], np.append(np.full(100, 0.01), np.zeros(20))),
+        np.random.default_rng(0),
+    )
+    assert some(whole, rng) is whole
+    monkeypatch.setattr(folds, "ROWS", 30)
+    few = some(whole, rng)
+    assert few.X.shape == (30, 6) and few.weight.sum() == pytest.approx(1)
+    rows = [int(np.flatnonzero((x == X).all(1))[0]) for x in few.X]
+    assert len({*rows}) == 30 and max(rows) < 100
+    np.testing.assert_array_equal(few.y[:, 0], STRONG[rows])
+    model = DeepRegressor((5,), alpha="auto", random_state=0).fit(X, STRONG)
+    assert model.score(X, STRONG) > 0.9
 
 
 def test_errors_are_bounded_where_probabilities_are():

@@ -22,7 +22,7 @@ from deepprox.estimators._standardize import (
     to_responses,
 )
 from deepprox.estimators._words import as_arrays
-from deepprox.folds import FOLDS, deal, risks
+from deepprox.folds import FOLDS, deal, risks, some
 from deepprox.joining.quasi_newton import Memory
 from deepprox.losses.real import Real
 from deepprox.memory import need, of_data, of_fit
@@ -141,7 +141,8 @@ class Session:
         n_folds = min(FOLDS, int(np.count_nonzero(problem.weight)))
         batch = min(_resolve.BATCH, max(LEAST_BATCH, posed.n // BATCHES))
         starts = self.random(problem, posed.scale, n_folds)
-        found = risks(problem, networks, starts, deal(problem, rng, n_folds), batch)
+        few = some(problem, rng)
+        found = risks(few, networks, starts, deal(few, rng, n_folds), batch)
         settings["alpha"] = float(strengths[found.best])
         if _resolve.resolve_batch(settings, problem, _resolve.MANY):  # a batch phase has a place here
             settings["batch_size"] = batch
