@@ -92,7 +92,7 @@ def test_the_summary_is_printed_and_remarks_go_to_standard_error(run):
 
 def test_a_factor_enters_or_leaves_as_a_whole(said, run, people):
     stays = {}
-    for alpha in ("0.02", "0.2"):
+    for alpha in ("0.002", "0.2"):
         said(*PEOPLE[:-1], alpha, "--out", "people.deepprox")
         saved = read("people.deepprox")
         groups = np.array(saved.columns.groups_)
@@ -102,7 +102,7 @@ def test_a_factor_enters_or_leaves_as_a_whole(said, run, people):
     names = saved.columns.names_
     left = {name for name, lives in zip(names, stays["0.2"].values()) if lives == {True}}
     assert left == {"age", "colour", HOSTILE}
-    assert sum(lives == {True} for lives in stays["0.02"].values()) > 3
+    assert sum(lives == {True} for lives in stays["0.002"].values()) > 3
     predicted = run("predict", "people.deepprox", "people.csv").stdout.split()[1:]
     np.testing.assert_array_equal(
         np.array(predicted, float), deepprox.load("people.deepprox").predict(people)

@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 
-from deepprox import DeepClassifier, DeepRegressor, fit_stream, load, path
+from deepprox import DeepClassifier, DeepRegressor, fit_stream, load, losses, path
 from deepprox.blocks import Block, Dense
 from deepprox.links import Link, Tanh
 from deepprox.penalties import L1
@@ -142,7 +142,8 @@ class Ramp(Link):
 
 def test_kinks_are_asked_of_a_link():
     X, y = series()
-    model = DeepRegressor((6,), link=Ramp(0.7), alpha=0.02, random_state=1).fit(X, y)
+    loss = losses.Squared(centre=0.0, spread=1.0)
+    model = DeepRegressor((6,), link=Ramp(0.7), loss=loss, alpha=0.02, random_state=1).fit(X, y)
     found = model.solution_
     assert found.status == "converged" and found.n_held > 0
     standard = (X - X.mean(0)) / X.std(0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deepprox
-from deepprox import DeepRegressor
+from deepprox import DeepRegressor, losses
 from deepprox.joining import join
 from deepprox.selection import walk
 from selection.test_paths import tables
@@ -48,7 +48,8 @@ def test_a_weight_stays_zero_or_becomes_it_and_a_bias_moves_freely():
 def test_the_lowest_of_the_polynomials_begins_or_one_that_is_near_enough(monkeypatch, at_once):
     monkeypatch.setattr(walk, "AT_ONCE", at_once)
     X, y = tables()
-    model, alphas = DeepRegressor((4,), link="tanh", random_state=0), np.geomspace(0.02, 0.03, 10)
+    unscaled, alphas = losses.Squared(centre=0.0, spread=1.0), np.geomspace(0.02, 0.03, 10)
+    model = DeepRegressor((4,), link="tanh", loss=unscaled, random_state=0)
     path = deepprox.path(model, X[:90], y[:90], alphas)
     before = [walk.Stage(a, one, one) for a, one in zip(path.alphas, path.solutions)]
     zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in before[-4:]]
@@ -71,7 +72,8 @@ def test_the_lowest_of_the_polynomials_begins_or_one_that_is_near_enough(monkeyp
 
 def test_a_continued_path_takes_fewer_steps_to_the_same_solutions(monkeypatch):
     X, y = tables()
-    model, alphas = DeepRegressor((4,), link="tanh", random_state=0), np.geomspace(0.02, 0.03, 10)
+    unscaled, alphas = losses.Squared(centre=0.0, spread=1.0), np.geomspace(0.02, 0.03, 10)
+    model = DeepRegressor((4,), link="tanh", loss=unscaled, random_state=0)
     continued = deepprox.path(model, X[:90], y[:90], alphas)
     monkeypatch.setattr(walk, "continued", lambda alpha, stages, near: near)
     plain = deepprox.path(model, X[:90], y[:90], alphas)
