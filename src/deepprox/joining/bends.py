@@ -119,49 +119,76 @@ def _output_derivatives(problem: Problem, eta: Array) -> tuple[Array, Array]:
     return g, of_output(jnp.arange(eta.shape[1]))
 
 
+class Layout(NamedTuple):
+    """Which units of every block are in question, where they stand among all of these, and the features.
+
+    ``features`` are where those of every block but the first begin.
+    """
+
+    units: list[np.ndarray]
+    parts: list[slice]
+    features: np.ndarray
+
+    @classmethod
+    def of(cls, W: Weights, hidden: np.ndarray) -> "Layout":
+        """That of some ``hidden`` units, counted through all blocks, and of all outputs."""
+        ends = np.cumsum([0, *(len(w) for w in W)])
+        cuts = [*np.searchsorted(hidden, ends[:-1]), hidden.size + len(W[-1])]
+        parts = [slice(*cut) for cut in pairwise(cuts)]
+        units = [hidden[part] - end for part, end in zip(parts[:-1], ends)]
+        return cls([*units, np.arange(len(W[-1]))], parts, np.cumsum([0, *(w.shape[1] for w in W[1:])]))
+
+    def empty(self, at: Local) -> Bends:
+        """Room for their derivatives."""
+        n, count, n_hidden = at.g.shape[1], self.parts[-1].stop, self.parts[-1].start
+        return Bends(
+            g=np.empty((count, n), at.V.dtype),
+            F=at.F,
+            dg=np.empty((n_hidden, count, n), at.V.dtype),
+            dF=np.zeros((n_hidden, self.features[-1], n), at.V.dtype),
+            dg_out=at.V,
+        )
+
+
 def chained(at: Local, W: Weights, hidden: np.ndarray, pulled: np.ndarray) -> Bends:
     """The derivatives of some ``hidden`` units and the outputs, by the chain rule from the last block down.
 
     All units that read something are to be among them: the others pass nothing on.
     """
-    ends = np.cumsum([0, *(len(w) for w in W)])
-    cuts = np.searchsorted(hidden, ends[:-1])
-    parts, n, n_out = [slice(*cut) for cut in pairwise(cuts)], at.g.shape[1], len(at.g)
-    count = hidden.size + n_out
-    parts.append(slice(hidden.size, count))
-    features = np.cumsum([0, *(w.shape[1] for w in W[1:])])
-    out = Bends(
-        g=np.empty((count, n), at.V.dtype),
-        F=at.F,
-        dg=np.empty((hidden.size, count, n), at.V.dtype),
-        dF=np.zeros((hidden.size, features[-1], n), at.V.dtype),
-        dg_out=at.V,
-    )
+    where = Layout.of(W, hidden)
+    out, parts = where.empty(at), where.parts
     told = out.g[parts[-1]] = at.g - pulled
-    g, after, below = at.g, np.arange(n_out), {len(W) - 1: at.V}
+    g, below = at.g, {len(W) - 1: at.V}
     for l in reversed(range(len(W) - 1)):
-        here, units = parts[l], hidden[parts[l]] - ends[l]
-        A = Block.slopes(np.asarray(W[l + 1]))[after][:, units].T
+        here, units = parts[l], where.units[l]
+        A = Block.slopes(np.asarray(W[l + 1]))[where.units[l + 1]][:, units].T
         (slope, bend, charge, stiffness), up = (a[units] for a in at.blocks[l]), A @ g
         g, told = slope * up + charge, slope * (A @ told) + charge
         out.g[here] = told
         for m, D in below.items():
-            block = out.dg[here, parts[m]]
-            product = A @ D.reshape(len(D), D.shape[1] * n)
-            np.multiply(product.reshape(block.shape), slope[:, None], out=block)
-        own = out.dg[here, here]
+            _times(A, D, slope[:, None], out.dg[here, parts[m]])
+        own, each = out.dg[here, here], np.arange(units.size)
         np.matmul(A, out.dg[here, parts[l + 1]], out=own)
         own *= slope
-        each = np.arange(units.size)
         own[each, each] += bend * up + stiffness
-        moved = out.dF[here]
-        moved[each, features[l] + 1 + units] = slope
-        if l + 2 < len(W):  # what later blocks read moves with what this one sends
-            moved[:, features[l + 1] :] = np.tensordot(A, out.dF[parts[l + 1], features[l + 1] :], 1)
-            moved[:, features[l + 1] :] *= slope[:, None]
+        _move(out.dF, where, l, A, slope)
         below = {m: out.dg[here, parts[m]] for m in (l, *below)}
-        after = units
     return out
+
+
+def _times(A: np.ndarray, D: np.ndarray, slope: np.ndarray, out: np.ndarray) -> None:
+    """``slope A D``, a matrix for each observation."""
+    product = A @ D.reshape(len(D), D.shape[1] * D.shape[2])
+    np.multiply(product.reshape(out.shape), slope, out=out)
+
+
+def _move(dF: np.ndarray, where: Layout, l: int, A: np.ndarray, slope: np.ndarray) -> None:
+    """How what is read moves with units of block ``l``: what they send, and what later ones send by that."""
+    moved, units, first = dF[where.parts[l]], where.units[l], where.features[l : l + 2]
+    moved[np.arange(units.size), first[0] + 1 + units] = slope
+    if l + 2 < len(where.parts):
+        moved[:, first[1] :] = np.tensordot(A, dF[where.parts[l + 1], first[1] :], 1)
+        moved[:, first[1] :] *= slope[:, None]
 
 
 @partial(traces.jit, static_argnames=("blurred",))
