@@ -138,8 +138,8 @@ settings = {"max_iter": 12, "random_state": 0, "alpha": 0.01}
 DeepRegressor(2, **settings).fit(X[:40, :2], X[:40, 0])
 asked, before = [], held("VmRSS")
 need = memory.of_fit
-import deepprox.estimators._base as base
-base.of_fit = lambda *shapes: asked.extend(need(*shapes)) or asked
+import deepprox.estimators.session as session
+session.of_fit = lambda *shapes: asked.extend(need(*shapes)) or asked
 DeepRegressor(**settings | given).fit(X, X[:, 0])
 print(sum(cost.size for cost in asked), held("VmHWM") - before)
 """

@@ -38,7 +38,7 @@ def interrupted(estimator, after):
         timer.join()
         time.sleep(1)  # one that comes too late comes here
     except KeyboardInterrupt:
-        return "coefs_" not in vars(estimator)
+        return "fitted_" not in vars(estimator)
     return False
 
 

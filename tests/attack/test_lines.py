@@ -39,7 +39,7 @@ LONG = [
     "--hidden",
     "40,40",
     "--alpha",
-    "1e-6",
+    "auto",
     "--tol",
     "1e-12",
     "--quiet",

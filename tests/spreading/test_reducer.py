@@ -83,7 +83,8 @@ def test_two_processes_and_a_driver_fit_as_one(n_starts):
     whole = solve(problem, initial(problem, 0, n_starts), Options())
     one, other = drive(n_starts)
     assert one[3] == other[3] == whole.status == "converged"
-    assert one[2] == other[2] and {*one[2]} == {*phases(whole)} >= {"split", "join", "prune"}
+    assert one[2] == other[2] and {*one[2]} == {*phases(whole)} >= {"split", "join"}
+    assert n_starts > 1 or "prune" in one[2]
     for a, b in zip(one[4], other[4], strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_allclose(one[1], whole.objective, rtol=1e-9)

@@ -181,10 +181,11 @@ def test_a_relu_network_is_certified_by_few_passes():
     inputs = rng.normal(size=(20_000, 4))
     y = np.maximum(inputs @ rng.normal(size=(4, 5)) + 0.3, 0) @ np.array([1.0, -1.0, 2.0, 1.0, -1.0])
     y += 0.3 * rng.normal(size=len(y))
-    model = DeepRegressor((6,), link="relu", alpha=0.01, tol=1e-4, random_state=0)
+    loss = losses.Squared(centre=0.0, spread=1.0)
+    model = DeepRegressor((6,), link="relu", loss=loss, alpha=0.01, tol=1e-4, random_state=0)
     fit_stream(model, inputs, y)
     assert model.solution_.status == "converged" and model.live_[1].sum() >= 4
-    assert (model.history_.phase == "newton").any() and model.n_passes_ <= 40
+    assert (model.history_.phase == "newton").any() and model.n_passes_ <= 60
 
 
 def test_classes_that_come_late():

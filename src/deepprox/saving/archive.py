@@ -64,7 +64,7 @@ def read(path: str | os.PathLike[str], limit: int = LIMIT) -> Archive:
         try:
             with zipfile.ZipFile(file) as packed:
                 entries = packed.infolist()
-                _check_entries(entries, limit)
+                _check_entries(entries, limit, os.fstat(file.fileno()).st_size)
                 text = packed.read(entries[0])
                 _check_shape(text, entries, limit)
                 document = _document(text)
@@ -90,12 +90,14 @@ def _array_name(number: int) -> str:
     return f"arrays/{number}.npy"
 
 
-def _check_entries(entries: list[zipfile.ZipInfo], limit: int) -> None:
+def _check_entries(entries: list[zipfile.ZipInfo], limit: int, on_disk: int) -> None:
     expected = [DOCUMENT, *(_array_name(number) for number in range(len(entries) - 1))]
     if [entry.filename for entry in entries] != expected:
         raise ValueError(f"it does not hold {DOCUMENT} and its numbered arrays, in order and nothing else")
     if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
         raise ValueError("it is packed in a way that deepprox never packs")
+    if sum(entry.compress_size for entry in entries) > on_disk:
+        raise ValueError("it is damaged: its parts are larger than the file")
     # no entry unpacks to more than it declares
     _limit("it unpacks to", sum(entry.file_size for entry in entries), "bytes", limit)
     text, *arrays = entries

@@ -96,6 +96,9 @@ def _check_network(facts: _Facts) -> None:
         )
         _need(right, "a block of the network has strange parts")
     _need(isinstance(facts["loss"], Loss), "the loss is not one")
+    columns = [(), (1,), (network.blocks[-1].size,)]
+    fits = all(np.shape(leaf) in columns for leaf in jax.tree.leaves(facts["loss"]))
+    _need(fits, "the numbers of its loss do not fit its outputs")
 
 
 def _check_weights(facts: _Facts) -> None:

@@ -199,7 +199,7 @@ def criteria(
         aicc=math.inf if N - d - 1 <= 0 else aic + 2 * d * (d + 1) / (N - d - 1),
         bic=bic,
         ebic=float(bic + 2 * gamma * choices),
-        gcv=math.inf if d >= N else fit.unit**2 * fit.deviance / N / (1 - d / N) ** 2,
+        gcv=math.inf if d >= N else fit.unit * fit.unit * fit.deviance / N / (1 - d / N) ** 2,
         n=fit.n,
         message="" if df.defined else str(df),
     )
@@ -209,7 +209,7 @@ def sure(fit: Likelihood, df: DegreesOfFreedom, sigma: float | None = None) -> R
     """``|y - fit|^2 + 2 sigma^2 df``: what new responses at the same inputs would cost, from the old ones."""
     if not fit.free_scale:
         raise ValueError(f"SURE is for squared loss, and this fit has {fit.loss_name}: see criteria().")
-    rss, N, d = 2 * fit.n * fit.loss * fit.unit**2, fit.n_numbers, df.value
+    rss, N, d = 2 * fit.n * fit.loss * fit.unit * fit.unit, fit.n_numbers, df.value
     if sigma is None and d >= N:
         raise ValueError(
             f"{d:.4g} degrees of freedom leave nothing of {N} numbers to estimate sigma: give it."
