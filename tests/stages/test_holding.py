@@ -143,6 +143,6 @@ def test_a_slope_that_does_nothing_is_let_go():
     mask = (np.abs(z) > AWAY) & (np.arange(len(z)) < 3)[:, None]
     slopes, free = Slopes((mask,), (np.where(mask, 0.5, 0.0),)), np.arange(sum(w.size for w in W))
     after = put_on_kinks(posed, W, slopes, hessian(posed, W, slopes, free), free, 1.0, 1e-6)
-    assert after.let_go == mask.sum() > 0 and not after.slopes.held[0].any()
+    assert after.n_held == 0 < mask.sum() and not after.slopes.held[0].any()
     for a, b in zip(after.W, W):
         np.testing.assert_array_equal(a, b)

@@ -180,16 +180,15 @@ def weigh(problem: Problem, before: At, at: At, steps: list[Step], tol: float, a
 
 def ended(problem: Problem, at: At, steps: list[Step], tol: float) -> Finish:
     """What is held put exactly at its kinks, and what the second derivatives say of the point."""
-    let_go = 0
     if steps and problem.allsum(int(any_held(at.slopes))):
-        W, slopes, point, let_go = put_on_kinks(problem, at.W, at.slopes, at.H, at.free, at.step, tol)
-        at = at._replace(W=W, slopes=slopes, point=point)
+        placed = put_on_kinks(problem, at.W, at.slopes, at.H, at.free, at.step, tol)
+        at = at._replace(**placed._asdict())
     strict = None
     # an activity is here with its majoriser, which says nothing about a minimum
     if at.measured is not None and all(block.activity is None for block in problem.network.blocks):
         strict = not at.idle and cholesky(at.measured.at(at.live).full) is not None
     end = at.W, at.slopes, at.certificate, float(at.step)
-    return Finish(*end, strict, at.n_held - let_go, steps, at.given_up)
+    return Finish(*end, strict, at.n_held, steps, at.given_up)
 
 
 def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, shorter: float, least: float) -> bool:

@@ -113,12 +113,12 @@ def held_within(problem: Problem, W: Weights, slopes: Slopes, point: Point) -> f
 
 
 class Placed(NamedTuple):
-    """Weights at which what is held is at its kinks, the slopes there, and how many entries those let go."""
+    """Weights at which what is held is at its kinks, the slopes there, and how many pre-activations it is."""
 
     W: Weights
     slopes: Slopes
     point: Point
-    let_go: int
+    n_held: int
 
 
 def put_on_kinks(
@@ -137,14 +137,13 @@ def put_on_kinks(
     def good(at: Point) -> bool:
         return float(at.certificate) <= most and float(at.objective) <= level
 
-    held, let_go = Held.of(problem, W, slopes, at), 0
+    held = Held.of(problem, W, slopes, at)
     near = np.abs(held.entries.offset) <= AWAY
     if not near.all() or problem.allsum.world > 1:
         fewer = held.entries.put(slopes, held.entries.pick(slopes.slope), near)
         after = look(problem, W, fewer, step)
         if good(after):
-            some = Held.of(problem, W, fewer, after)
-            slopes, at, let_go, held = fewer, after, held.total - some.total, some
+            slopes, at, held = fewer, after, Held.of(problem, W, fewer, after)
     J = held.jacobian(problem, W, slopes)
     metric = None if J is None or not held.total else Metric.of(W, J, H, free, step)
     largest = problem.allsum.gather(np.max([np.abs(z).max(initial=1.0) for z in at.Z])).max()
@@ -159,7 +158,7 @@ def put_on_kinks(
         if not good(after) or not np.abs(there.off(problem)).max() < off:
             break
         (W, slopes), at, held = trial, after, there
-    return Placed(W, slopes, at, let_go)
+    return Placed(W, slopes, at, held.total)
 
 
 def _back(
