@@ -6,6 +6,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import train_test_split
 
+import deepprox
 from deepprox import DeepClassifier, DeepRegressor, folds, load
 from deepprox.folds import deal, error, some
 from deepprox.losses import Poisson, Softmax, Squared
@@ -126,6 +127,20 @@ def test_files_keep_what_was_chosen(fits, tmp_path):
     again = load(tmp_path / "model.deepprox")
     assert again.alpha_ == fits["strong"].alpha_ and again.alpha == "auto"
     np.testing.assert_array_equal(again.predict(X), fits["strong"].predict(X))
+
+
+def test_where_nothing_chooses_a_number_is_asked_for():
+    model = DeepRegressor((), alpha="auto", random_state=0)
+    for fit in (
+        deepprox.fit_stream,
+        deepprox.stability_selection,
+        lambda *given: model.partial_fit(*given[1:]),
+    ):
+        with pytest.raises(ValueError, match="number"):
+            fit(model, X, STRONG)
+    with pytest.raises(ValueError, match="leave out devices, or give alpha a number"):
+        model.__sklearn_clone__().set_params(devices=1).fit(X, STRONG)
+    assert len(deepprox.path(model, X, STRONG, 3)) == 3
 
 
 def test_another_word_is_refused():

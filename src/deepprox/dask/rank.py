@@ -52,7 +52,7 @@ def run(job: Job, parts: list[Part]) -> Outcome:
             session = Session(model)
             rows = session.read(*load(parts))
             with precision(rows.X.dtype):
-                posed = session.pose(rows)
+                posed = session.choose(session.pose(rows))
                 with _stages(model, posed.problem, job.pages) as stages:
                     found = session.run(posed, _teller(seat, job), stages=stages)
                 session.keep(found, posed)

@@ -28,6 +28,8 @@ def check_settings(model: Any) -> None:
     for name, wanted in UNUSED.items():
         if getattr(model, name) != wanted:
             raise ValueError(f"partial_fit needs {name}={wanted}, got {getattr(model, name)!r}.")
+    if isinstance(model.alpha, str):
+        raise ValueError(f"partial_fit needs a number for alpha, got {model.alpha!r}.")
 
 
 def learn(model: Any, X: Any, y: Any, sample_weight: Any) -> None:

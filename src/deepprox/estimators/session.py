@@ -176,6 +176,8 @@ class Session:
     ) -> Solution:
         """The solution from ``W``, from the last solution, or from random starts."""
         settings, blocks = self.settings, posed.problem.network.blocks
+        if self.chooses and not self.choice and _resolve.by_name(settings["penalty"]):
+            raise ValueError("alpha='auto' is chosen by fit alone: give alpha a number here.")
         starts, warm = ([W], True) if W is not None else self.starts(posed.problem, posed.scale)
         direct = warm or len(blocks) == 1 or settings["splits"] == "none"
         options = Options(

@@ -140,6 +140,11 @@ def stability_selection(
     need(of_parts(2 * n_pairs, n // 2, "n_pairs"))
     draws = splitter(n_pairs, train_size=n // 2, test_size=n - n // 2, random_state=seed_of(random_state))
     halves = [half for pair in draws.split(X, y) for half in pair]
+    if grid is None and isinstance(estimator.alpha, str):
+        raise ValueError(
+            f"Halves are compared at one strength, and alpha={estimator.alpha!r} is another one for each: "
+            f"give alpha a number, or alphas."
+        )
     run = Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
     alive = np.array(run(delayed(_alive)(estimator, X, y, grid, half) for half in halves))
     model = clone(estimator)

@@ -48,6 +48,7 @@ class Walk:
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
         self.model, self.session, self.stages = model, Session(model), Stages()
+        self.session.chooses = False  # a path has strengths of its own
         self.widths: tuple[int, ...] = ()
         self.due = 0.0  # the strength from which on a unit may not pay
         rows = self.session.read(X, y, sample_weight)
