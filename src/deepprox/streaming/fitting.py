@@ -200,7 +200,7 @@ class Start(NamedTuple):
         strange = Y[~np.asarray(loss.takes(Y))]
         if strange.size:
             raise ValueError(
-                f"loss={self.session.settings['loss']!r} takes responses that are {loss.responses}, but one "
+                f"loss={self.session.model.loss!r} takes responses that are {loss.responses}, but one "
                 f"of them is {strange[0]:g}."
             )
         return Y
