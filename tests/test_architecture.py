@@ -12,7 +12,7 @@ TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py")
 LAYERS = [
     {"programs", "arrays"},
     {"struct", "checks", "files", "newton", "cache", "diary", "memory"},
-    {"program_cache"},
+    {"program_cache", "design"},
     {"runtime"},
     {"traces"},
     {"spreading"},

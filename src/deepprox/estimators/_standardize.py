@@ -3,8 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from deepprox.blocks import Block
+from deepprox.design import by_columns
 from deepprox.losses import Loss
 from deepprox.losses.real import Real
 from deepprox.spreading import Spread, same
@@ -94,8 +96,22 @@ def of_moments(
     return Scale(np.zeros_like(mean), spread, constant & (mean == 0))
 
 
+def _sparse_moments(X: Any, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, variances and units of the columns of a sparse matrix, whose zeros count with their weight."""
+    A = by_columns(X)
+    (n, n_in), count = A.shape, np.diff(A.indptr)
+    column, size = np.repeat(np.arange(n_in), count), np.zeros(n_in)
+    np.maximum.at(size, column, np.abs(A.data))
+    unit, of_rows = power_of_two(size), weight[A.indices]
+    scaled = A.data / unit[column]
+    mean = np.bincount(column, of_rows * scaled, n_in)
+    rest = np.where(count < n, np.maximum(weight.sum() - np.bincount(column, of_rows, n_in), 0.0), 0.0)
+    variance = np.bincount(column, of_rows * (scaled - mean[column]) ** 2, n_in)
+    return mean, variance + rest * mean**2, unit
+
+
 def scale_of(
-    X: np.ndarray,
+    X: Any,
     weight: np.ndarray,
     standardize: bool,
     allsum: Spread = same,
@@ -105,11 +121,13 @@ def scale_of(
     """Weighted means and standard deviations; weights sum to one, a constant input has spread 1.
 
     Squares of large numbers overflow, of small ones underflow: every input is taken in units of its largest.
-    Without a bias that makes up for it there is no ``centre``.
+    Without a bias that makes up for it there is no ``centre``. A sparse matrix stays what it is.
     """
     if not standardize:
         n_in = X.shape[1]
         return Scale(np.zeros(n_in), np.ones(n_in), np.zeros(n_in, bool))
+    if scipy.sparse.issparse(X):
+        return of_moments(*_sparse_moments(X, weight), X.shape[0] * np.finfo(X.dtype).eps, centre, what)
     unit = power_of_two(allsum.gather(largest_of(X)).max(0))
     scaled = X / unit
     mean = allsum(weight @ scaled)
