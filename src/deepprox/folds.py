@@ -1,7 +1,7 @@
 """Which strength? Networks at many strengths, each without one fold of the rows, judged on that fold.
 
-All of them are lanes of one program: the batch phase, shortened, in which a fold is rows of weight zero. So
-they share draws of rows, and one compilation serves every fold and every strength. What is compared is how a
+All of them are lanes of one program: the batch phase, shortened. A fold is a problem of its own, of the other
+rows in their own units, and one compilation serves every fold and every strength. What is compared is how a
 network predicts rows that it has not seen,
 
     risk_a = sum_i weight_i error(y_i, mean_i),   mean_i from the lane of strength a without the fold of i,
@@ -10,9 +10,9 @@ where the error is the loss; of classes with probabilities it is their squared e
 networks that are sure, and now and then wrong, do not decide alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,15 +20,18 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox import batches, traces
+from deepprox.arrays import as_taken
 from deepprox.losses import Loss
+from deepprox.losses.real import Real
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
-from deepprox.runtime import products_asked
+from deepprox.runtime import bucket, products_asked
 from deepprox.struct import replace
 
 FOLDS = 5
 STEPS = 1000  # of every lane: a third of a batch phase chooses as well as a whole one
 CALL = 100  # steps of one call of the program
+TOGETHER = 10  # folds in one call, at most
 ROWS = 10_000  # rows on which strengths are compared, at most
 
 
@@ -69,69 +72,126 @@ def deal(problem: Problem, rng: np.random.Generator, n_folds: int) -> np.ndarray
     return folds
 
 
-def error(loss: Loss, eta: Array, y: Array) -> Array:
+def error(loss: Loss, eta: Any, y: Any) -> Any:
     """How wrong a prediction is, row by row: the loss, or the squared error of probabilities."""
     if loss.likelihood and (loss.simplex or loss.binary):
         return ((loss.mean(eta) - y) ** 2).sum(-1)
     return loss.value(eta, y)
 
 
+class Rows(NamedTuple):
+    """The rows of every fold's networks, in their own units: a leading axis for the folds."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    loss: Loss
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> "Rows":
+        """Those of problems of one shape; the units of a response are taken out on the host."""
+        return cast(Rows, jax.tree.map(lambda *rows: np.stack(rows), *map(cls._alone, problems)))
+
+    @classmethod
+    def _alone(cls, problem: Problem) -> "Rows":
+        y, loss = np.asarray(problem.y), problem.loss
+        if isinstance(loss, Real):
+            y, loss = loss.scaled(y), replace(loss, centre=None, spread=None)
+        return cls(*(np.asarray(a, np.float32) for a in (problem.X, y, problem.weight)), loss)
+
+
 @partial(traces.jit, static_argnames=("batch", "products"))
 def _advance(
-    problem: Problem,
-    networks: Network,
-    kept: Array,
-    state: batches.State,
-    first: Any,
-    batch: int,
-    products: str,
+    networks: Network, rows: Rows, state: batches.State, first: Any, batch: int, products: str
 ) -> batches.State:
-    """``CALL`` steps of all lanes from number ``first`` on, each with the weights of what it has ``kept``."""
-    n = jnp.maximum(jnp.count_nonzero(problem.weight), 1)
-    rows = jax.random.randint(jax.random.key(first), (CALL, batch), 0, n)
-    networks, loss = batches.single((networks, problem.loss))
+    """``CALL`` steps of the networks of all strengths and folds, from number ``first`` on.
+
+    Every fold draws by the same numbers from rows of its own; those without weight stand last.
+    """
+    drawn = jax.random.randint(jax.random.key(first), (CALL, batch), 0, np.iinfo(np.int32).max)
+    networks, rows = batches.single((networks, rows))
+    counts = jnp.maximum(jnp.count_nonzero(rows.weight, axis=1), 1)
     numbers = first + jnp.arange(CALL)
     rates = batches.rates(len(networks.blocks), numbers, STEPS)
 
     def draw_and_step(state: batches.State, now: tuple) -> tuple[batches.State, None]:
-        rows, number, rate = now
-        X, y, weight = batches.single((problem.X[rows], problem.y[rows], problem.weight[rows]))
+        drawn, number, rate = now
 
-        def lane(network: Network, kept: Array, state: batches.State) -> batches.State:
-            own = weight * kept[rows]
-            own = own / jnp.maximum(own.sum(), jnp.finfo(own.dtype).tiny)
-            some = Problem(network, loss, X, y, own)
-            return batches.step(some, state, number.astype(jnp.float32) + 1, rate)[0]
+        def fold(rows: Rows, count: Array, state: batches.State) -> batches.State:
+            own = drawn % count
+            weight = rows.weight[own]
+            weight = weight / jnp.maximum(weight.sum(), jnp.finfo(weight.dtype).tiny)
 
-        return jax.vmap(lane)(networks, kept, state), None
+            def lane(network: Network, state: batches.State) -> batches.State:
+                some = Problem(network, rows.loss, rows.X[own], rows.y[own], weight)
+                return batches.step(some, state, number.astype(jnp.float32) + 1, rate)[0]
+
+            return jax.vmap(lane)(networks, state)
+
+        return jax.vmap(fold)(rows, counts, state), None
 
     with jax.default_matmul_precision(products):
-        return lax.scan(draw_and_step, state, (rows, numbers, rates))[0]
+        return lax.scan(draw_and_step, state, (drawn, numbers, rates))[0]
 
 
 @traces.jit
-def _errors(problem: Problem, networks: Network, W: Weights) -> Array:
-    """The error of every lane at every row."""
-    networks, loss, X, y = batches.single((networks, problem.loss, problem.X, problem.y))
-    of_lane = lambda lane: error(loss, lane[0].forward(lane[1], X)[-1], y)  # noqa: E731
-    return lax.map(of_lane, (networks, W))
+def _outputs(networks: Network, W: Weights, X: Array) -> Array:
+    """``eta`` of every strength at every row."""
+    networks, X = batches.single((networks, X))
+    return lax.map(lambda lane: lane[0].forward(lane[1], X)[-1], (networks, W))
 
 
-def risks(
-    problem: Problem, networks: Sequence[Network], starts: Sequence[Weights], folds: np.ndarray, batch: int
-) -> Risks:
-    """The risks of networks that differ in their strength, from one start for every fold."""
-    n_folds = len(starts)
-    stacked = jax.tree.map(lambda *leaves: np.stack([*leaves] * n_folds), *networks)
-    fold = np.repeat(np.arange(n_folds), len(networks))
-    kept = (folds != fold[:, None]).astype(np.float32) * (folds >= 0)
-    W = tuple(np.repeat(np.stack(w), len(networks), axis=0) for w in zip(*starts, strict=True))
-    state, products = batches.start(W), products_asked() or batches.PRODUCTS
-    for k in range(0, STEPS, CALL):
-        state = _advance(problem, stacked, kept, state, np.int32(k), batch, products)
-    errors = np.asarray(_errors(problem, stacked, state.W), float)
-    held = (folds == fold[:, None]) * np.asarray(problem.weight, float)
-    each = (np.where(held > 0, errors, 0) * held).sum(1) / np.maximum(held.sum(1), np.finfo(float).tiny)
-    each = np.where(np.isfinite(each), each, np.inf).reshape(n_folds, -1).T
-    shares = held.sum(1).reshape(n_folds, -1)[:, 0]
+class Lanes(NamedTuple):
+    """Networks of all strengths for every fold: ``W[fold]`` has a leading axis for the strengths."""
+
+    networks: Network
+    W: list[Weights]
+
+    def outputs(self, fold: int, X: np.ndarray) -> np.ndarray:
+        """``eta`` of the networks of a fold at inputs in its units, of shape (n_strengths, n, k)."""
+        n = len(X)
+        X = np.concatenate([X, np.zeros((bucket(n) - n, X.shape[1]))]).astype(np.float32)
+        return np.asarray(_outputs(self.networks, self.W[fold], X), float)[:, :n]
+
+
+def train(
+    problems: Sequence[Problem],
+    networks: Sequence[Network],
+    starts: Sequence[Weights],
+    batch: int,
+    told: Callable[[int, int], None] | None = None,
+) -> Lanes:
+    """Networks that differ in their strength, on the rows of every fold, from one start for each fold."""
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
+    products, out = products_asked() or batches.PRODUCTS, []
+    total = STEPS * -(-len(problems) // TOGETHER)
+    for at in range(0, len(problems), TOGETHER):
+        rows = Rows.of(problems[at : at + TOGETHER])
+        first = zip(*starts[at : at + TOGETHER], strict=True)
+        W = tuple(np.repeat(np.stack(w)[:, None], len(networks), axis=1) for w in first)
+        state = batches.start(W)
+        for k in range(0, STEPS, CALL):
+            state = _advance(stacked, rows, state, np.int32(k), batch, products)
+            if told:
+                told(STEPS * (at // TOGETHER) + k + CALL, total)
+        W = tuple(np.asarray(w) for w in state.W)
+        out += [tuple(w[k] for w in W) for k in range(len(W[0]))]
+    return Lanes(stacked, out)
+
+
+def errors(loss: Loss, own: Loss, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The error of every strength (rows) at every row (columns), in the units of ``loss``.
+
+    ``own`` is the loss of the networks, whose response may have had another level and spread.
+    """
+    if isinstance(loss, Real):
+        eta = loss.scaled(own.mean(eta))
+    with np.errstate(all="ignore"):
+        taken = [as_taken(a, loss) for a in (*eta, y)]
+        return np.array([np.asarray(error(loss, one, taken[-1]), float) for one in taken[:-1]])
+
+
+def risks(each: np.ndarray, shares: np.ndarray) -> Risks:
+    """The risks of strengths (rows) from those on every fold (columns), which has a share of the weight."""
+    each = np.where(np.isfinite(each), each, np.inf)
     return Risks(each @ (shares / shares.sum()), each)

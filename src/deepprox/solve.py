@@ -72,7 +72,7 @@ class Options(NamedTuple):
     tol: float = 1e-6
 
 
-def initial(problem: Problem, seed: int, n_starts: int = 1) -> list[Weights]:
+def initial(problem: Problem, seed: int | tuple[int, ...], n_starts: int = 1) -> list[Weights]:
     """Random weights, with the output bias, if there is one, at the best constant prediction."""
     rng = np.random.default_rng(seed)
     starts = [problem.network.init(rng, problem.X.shape[1]) for _ in range(n_starts)]

@@ -42,18 +42,20 @@ def counted(sample_weight: Any, X: np.ndarray) -> np.ndarray:
     return weight
 
 
-def merge(X: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Equal observations as one with the sum of their weights, all in sorted order.
+def merge(
+    X: np.ndarray, Y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Equal observations as one with the sum of their weights, all in sorted order, and where each went.
 
     A fit then gives the same digits for a weight of 3 as for three repetitions, and in whatever order
     the observations come; bootstrap samples lose a third of their rows. Large data stay as they are.
     """
     if X.size + Y.size > SORT_LIMIT:
-        return X, Y, weight
+        return X, Y, weight, np.arange(len(X))
     rows = np.ascontiguousarray(np.column_stack([X, Y]) + 0.0)  # minus zero is zero
     keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return X[first], Y[first], np.bincount(group, weight)
+    return X[first], Y[first], np.bincount(group, weight), group
 
 
 def padded(rows: np.ndarray, room: int) -> np.ndarray:

@@ -41,6 +41,11 @@ class Scale(NamedTuple):
         scaled[:, self.constant] = 0.0
         return scaled
 
+    def after(self, first: "Scale") -> "Scale":
+        """Both scales as one, this one of inputs on the other."""
+        mean, spread = first.mean + first.spread * self.mean, first.spread * self.spread
+        return Scale(mean, spread, first.constant | self.constant)
+
     def to_inputs(self, W: np.ndarray) -> np.ndarray:
         """First-block weights, bias in column 0, for the user's inputs."""
         if self.trivial:

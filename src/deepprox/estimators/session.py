@@ -1,10 +1,12 @@
 """The life of a fit, in four verbs: ``read`` the data, ``pose`` the problem, ``run`` the solver, ``keep``."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from deepprox.checks import is_whole
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._fitted import Fitted
@@ -22,8 +24,9 @@ from deepprox.estimators._standardize import (
     to_responses,
 )
 from deepprox.estimators._words import as_arrays
-from deepprox.folds import FOLDS, deal, risks, some
+from deepprox.folds import FOLDS, Lanes, deal, errors, risks, some, train
 from deepprox.joining.quasi_newton import Memory
+from deepprox.losses import Loss
 from deepprox.losses.real import Real
 from deepprox.memory import need, of_data, of_fit
 from deepprox.network import Network, Weights
@@ -32,11 +35,11 @@ from deepprox.runtime import bucket, keep_programs
 from deepprox.solution import Solution
 from deepprox.solve import Options, initial, solve
 from deepprox.splitting.state import State
-from deepprox.spreading import same
+from deepprox.spreading import Spread, same
 from deepprox.struct import replace
 
 OF_SOME_FITS = ("n_passes_", "alpha_", "alphas_", "risks_")  # facts that not every fit leaves
-STRENGTHS = np.geomspace(1e-4, 1e-1, 10)  # for inputs and responses of spread 1
+STRENGTHS, STRONGEST, WEAKEST = 10, 0.1, 1e-3  # how many, for inputs and responses of spread 1; as a share
 LEAST_BATCH, BATCHES = 8, 8  # rows of a batch, and how many batches the rows make, where a strength is chosen
 
 
@@ -50,13 +53,39 @@ class Rows(NamedTuple):
 
 
 class Posed(NamedTuple):
-    """A problem as an estimator poses it: the inputs' scale, given ``rho``, how many observations count."""
+    """A problem as an estimator poses it: the inputs' scale, given ``rho``, how many observations count.
+
+    ``places`` says which row of the problem every observation became: -1 without weight.
+    """
 
     problem: Problem
     scale: Scale
     rho: tuple[np.ndarray, ...] | None
     n: int
     one_column: bool
+    places: np.ndarray = np.zeros(0, int)
+
+
+class Part(NamedTuple):
+    """Some rows of a posed problem in their own units, and their scale, that of inputs on the whole's."""
+
+    posed: Posed
+    scale: Scale
+
+
+class Unseen(NamedTuple):
+    """Networks of all strengths on parts of the rows, which others may judge."""
+
+    parts: list[Part]
+    lanes: Lanes
+
+    def outputs(self, k: int, X: np.ndarray) -> np.ndarray:
+        """``eta`` of the networks of a part at standardised inputs of the whole, strength by strength."""
+        return self.lanes.outputs(k, self.parts[k].scale.standardize(np.array(X)))
+
+    def errors(self, k: int, loss: Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Their errors, strength by strength and row by row, in the units of the whole's loss."""
+        return errors(loss, self.parts[k].posed.problem.loss, self.outputs(k, X), y)
 
 
 class Session:
@@ -101,16 +130,14 @@ class Session:
         rho = _resolve.resolve_rho(settings["rho"], len(network.blocks), len(X))
 
         counts = np.flatnonzero(weight)  # what has no weight is not there
+        places = np.full(len(X), -1)
+        places[counts] = np.arange(len(counts))
         if len(counts) < len(X):
             X, Y, weight = X[counts], Y[counts], weight[counts]
         if rho is None or all(r.ndim == 0 for r in rho):
-            X, Y, weight = merge(X, Y, weight)
+            X, Y, weight, places[counts] = merge(X, Y, weight)
         weight = weight / allsum(weight.sum())
-        standardize, centre = settings["standardize"], network.blocks[-1].free_bias
-        scale = scale_of(X, weight, standardize, allsum, network.blocks[0].bias)
-        loss = measured(
-            loss, Y, weight, response_scale(Y, weight, standardize, allsum, centre), allsum, centre
-        )
+        scale, loss = self._units(network, loss, X, Y, weight, allsum)
         room = allsum.room(bucket(len(X)))
         padding = padded(scale.standardize(X), room), padded(Y, room)
         weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(dtype)
@@ -120,7 +147,52 @@ class Session:
             problem.X.copy_to_host_async()  # kept with the fit: it comes back while a device computes
         if rho is not None:
             rho = tuple(np.asarray(r if r.ndim == 0 else padded(r[counts], room), dtype) for r in rho)
-        return Posed(problem, scale, rho, int(allsum(len(counts))), one_column)
+        return Posed(problem, scale, rho, int(allsum(len(counts))), one_column, places)
+
+    def _units(
+        self, network: Network, loss: Loss, X: np.ndarray, Y: np.ndarray, weight: np.ndarray, allsum: Spread
+    ) -> tuple[Scale, Loss]:
+        """The scale of the inputs, and the loss in the units of the responses."""
+        standardize, centre = self.settings["standardize"], network.blocks[-1].free_bias
+        scale = scale_of(X, weight, standardize, allsum, network.blocks[0].bias)
+        unit = response_scale(Y, weight, standardize, allsum, centre)
+        return scale, measured(loss, Y, weight, unit, allsum, centre)
+
+    def part(self, posed: Posed, weight: np.ndarray) -> Part:
+        """The problem of those rows that have a ``weight``, in units of their own, in as much room."""
+        problem, rows = posed.problem, np.flatnonzero(weight)
+        if not len(rows):
+            raise ValueError("A fold leaves no row to fit networks on: take fewer or other folds (cv).")
+        X, Y, weight = np.asarray(problem.X)[rows], np.asarray(problem.y)[rows], weight[rows] / weight.sum()
+        settings, network = self.settings, problem.network
+        loss = _resolve.resolve_loss(settings["loss"], self.response.losses, settings["join"], Y, X.dtype)
+        scale, loss = self._units(network, loss, X, Y, weight, problem.allsum)
+        room = len(problem.weight)
+        whole = padded(scale.standardize(X), room), padded(Y, room)
+        weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(X.dtype)
+        some = Problem(network, loss, *whole, weight, problem.allsum)
+        return Part(Posed(some, scale.after(posed.scale), None, len(rows), posed.one_column, rows), scale)
+
+    def unseen(
+        self,
+        posed: Posed,
+        weights: Sequence[np.ndarray],
+        networks: Sequence[Network],
+        told: Callable[[int, int], None] | None = None,
+    ) -> Unseen:
+        """These networks, of the batch phase, on rows with such weights, from a start for each of them."""
+        parts = [self.part(posed, weight) for weight in weights]
+        seed = seed_of(self.settings["random_state"])
+        starts = [
+            self.random(part.posed.problem, part.posed.scale, 1, (seed, k))[0] for k, part in enumerate(parts)
+        ]
+        problems = [part.posed.problem for part in parts]
+        return Unseen(parts, train(problems, networks, starts, self.batch(posed), told))
+
+    def batch(self, posed: Posed) -> int:
+        """How many rows a step draws where a strength is chosen, and in the fit at that strength then."""
+        size, n = self.settings["batch_size"], int(np.count_nonzero(posed.problem.weight))
+        return size if is_whole(size) else min(_resolve.BATCH, max(LEAST_BATCH, n // BATCHES))
 
     def choose(self, posed: Posed) -> Posed:
         """The problem at the strength that predicts best what folds leave out, where ``alpha`` is "auto".
@@ -135,28 +207,38 @@ class Session:
                 "alpha='auto' compares strengths on rows that are all in one place: leave out devices, or "
                 "give alpha a number."
             )
-        strengths = self._strengths(problem)
+        strengths = self.strengths(problem)
         networks = [self._at(problem.network, alpha) for alpha in strengths]
         rng = np.random.default_rng(seed_of(settings["random_state"]))
-        n_folds = min(FOLDS, int(np.count_nonzero(problem.weight)))
-        batch = min(_resolve.BATCH, max(LEAST_BATCH, posed.n // BATCHES))
-        starts = self.random(problem, posed.scale, n_folds)
-        few = some(problem, rng)
-        found = risks(few, networks, starts, deal(few, rng, n_folds), batch)
+        few = posed._replace(problem=some(problem, rng))
+        X, y, weight = (np.asarray(a) for a in (few.problem.X, few.problem.y, few.problem.weight))
+        n_folds = min(FOLDS, int(np.count_nonzero(weight)))
+        folds = deal(few.problem, rng, n_folds)
+        unseen = self.unseen(few, [np.where(folds == k, 0, weight) for k in range(n_folds)], networks)
+        held = [np.flatnonzero(folds == k) for k in range(n_folds)]
+        shares = np.array([weight[rows].sum() for rows in held])
+        each = [
+            unseen.errors(k, problem.loss, X[rows], y[rows]) @ weight[rows] for k, rows in enumerate(held)
+        ]
+        found = risks(np.transpose(each) / shares, shares)
         settings["alpha"] = float(strengths[found.best])
         if _resolve.resolve_batch(settings, problem, _resolve.MANY):  # a batch phase has a place here
-            settings["batch_size"] = batch
+            settings["batch_size"] = self.batch(posed)
         self.choice = {"alpha_": settings["alpha"], "alphas_": strengths, "risks_": found.each}
         return posed._replace(problem=replace(problem, network=networks[found.best]))
 
-    def _strengths(self, problem: Problem) -> np.ndarray:
-        """Those that are compared, in the units of a gradient: an input times a derivative of the loss."""
+    def strengths(self, problem: Problem, count: int = STRENGTHS, share: float = WEAKEST) -> np.ndarray:
+        """``count`` of them up to the strongest, from a ``share`` of it on, in the units of a gradient.
+
+        That is an input times a derivative of the loss.
+        """
+        grid = np.geomspace(share * STRONGEST, STRONGEST, count)
         if self.settings["standardize"]:
-            return STRENGTHS
+            return grid
         X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
         spreads = scale_of(X, weight, True).spread, scale_of(y, weight, True, what="Response").spread
         has_unit = isinstance(problem.loss, Real) and problem.loss.spread is None
-        return STRENGTHS * float(np.median(spreads[0]) * (np.median(spreads[1]) if has_unit else 1.0))
+        return grid * float(np.median(spreads[0]) * (np.median(spreads[1]) if has_unit else 1.0))
 
     def _at(self, network: Network, alpha: float) -> Network:
         """The network at another strength of the penalties that are given by name."""
@@ -200,12 +282,14 @@ class Session:
         for old in OF_SOME_FITS:
             vars(self.model).pop(old, None)
         vars(self.model).update(self.choice)
-        problem, scale, _, n, one_column = posed
+        problem, scale, _, n, one_column, _ = posed
         self.model.fitted_ = Fitted.of(problem, scale, found, n, one_column, stream)
 
-    def random(self, problem: Problem, scale: Scale, n_starts: int) -> list[Weights]:
+    def random(
+        self, problem: Problem, scale: Scale, n_starts: int, seed: tuple[int, ...] | None = None
+    ) -> list[Weights]:
         """Random starting weights."""
-        seed = int(problem.allsum.first(seed_of(self.settings["random_state"])))
+        seed = seed or (int(problem.allsum.first(seed_of(self.settings["random_state"]))),)
         # an input that never varies tells nothing, and no gradient would ever say so; where the problem is
         # convex all starts end in one place, and most weights of it are zero
         gone = scale.constant | problem.convex
