@@ -97,7 +97,8 @@ class Rows(NamedTuple):
         y, loss = np.asarray(problem.y), problem.loss
         if isinstance(loss, Real):
             y, loss = loss.scaled(y), replace(loss, centre=None, spread=None)
-        return cls(*(np.asarray(a, np.float32) for a in (problem.X, y, problem.weight)), loss)
+        X, y, weight = (np.asarray(a, np.float32) for a in (problem.X, y, problem.weight))
+        return cls(X, y, weight, loss)
 
 
 @partial(traces.jit, static_argnames=("batch", "products"))
@@ -179,7 +180,7 @@ def train(
     return Lanes(stacked, out)
 
 
-def errors(loss: Loss, own: Loss, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+def errors(loss: Loss, own: Loss, eta: Any, y: np.ndarray) -> np.ndarray:
     """The error of every strength (rows) at every row (columns), in the units of ``loss``.
 
     ``own`` is the loss of the networks, whose response may have had another level and spread.

@@ -18,6 +18,8 @@ from deepprox.joining.live import Live
 from deepprox.network import Network
 from deepprox.report.paths import check_record
 from deepprox.selection import DeepClassifierCV, DeepClassifierIC, DeepRegressorCV, DeepRegressorIC
+from deepprox.selection.choosing import ByFolds
+from deepprox.selection.held_out import HeldOut
 from deepprox.solution import Solution
 from deepprox.statistics.criteria import Likelihood
 from deepprox.statistics.degrees_of_freedom import DegreesOfFreedom
@@ -41,7 +43,7 @@ ESTIMATORS = (
 )
 CLASSES = {
     saving.name_of(cls): cls
-    for cls in (*ESTIMATORS, Columns, Fitted, Solution, Live, Scale, Network, Dense, *_vocabulary())
+    for cls in (*ESTIMATORS, Columns, HeldOut, Fitted, Solution, Live, Scale, Network, Dense, *_vocabulary())
 }
 MOST_SAID = 300  # characters of what is wrong with a file
 
@@ -129,6 +131,8 @@ def check(model: Any) -> None:
             raise ValueError("it holds no fitted network")
         saving.check_model(model)
         _check_statistics(fitted.statistics)
+        if isinstance(model, ByFolds):
+            model.check_fitted()
     else:
         model.check_fitted()
 

@@ -41,6 +41,7 @@ MESSAGES = {
     "max_iter": "stopped at max_iter with the certificate above tol: raise max_iter or tol",
     "stalled": "stalled with the certificate above tol: no step lowers the objective any more, at a kink of "
     "a link or a loss or at the limits of {dtype}: raise tol or try more starts (n_init)",
+    "drawn": "stopped after {n} steps on rows drawn at random: only networks of all rows are joined",
     "diverged": "diverged: the objective is not finite: standardize the inputs, raise alpha or lower rho",
 }
 
@@ -133,6 +134,33 @@ def solve(
         starts=tuple(found.objectives.tolist()),
         history=history,
         seconds=run.diary.seconds,
+    )
+
+
+def as_drawn(problem: Problem, W: Weights, steps: int) -> Solution:
+    """The record of weights that steps on random rows have left, and nothing else has seen."""
+    W, live = canonical(problem.network, all_allowed(problem.network, W))
+    at = look(problem, W, no_slopes(problem), 1.0)
+    objective, loss, certificate = (float(number) for number in (at.objective, at.loss, at.certificate))
+    status = "drawn" if np.isfinite(objective) else "diverged"
+    row = {"phase": "batch", "iteration": 1, "objective": objective, "loss": loss}
+    return Solution(
+        W=W,
+        live=live,
+        objective=objective,
+        loss=loss,
+        penalty=objective - loss,
+        certificate=certificate,
+        primal=0.0,
+        dual=0.0,
+        status=status,
+        message=MESSAGES[status].format(n=steps),
+        n_iter=1,
+        n_held=0,
+        strict=None,
+        starts=(objective,),
+        history=[row | {"n_nonzero": sum(int(np.count_nonzero(w)) for w in W)}],
+        seconds={},
     )
 
 

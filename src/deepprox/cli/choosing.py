@@ -3,6 +3,7 @@
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -13,11 +14,13 @@ from deepprox.cli.voice import OK, Voice
 from deepprox.estimators import DeepClassifier
 from deepprox.estimators._response import loss_of
 from deepprox.files import need_writable, replacing
+from deepprox.folds import FOLDS
 from deepprox.report.paths import picks_table, record_of_path
 from deepprox.report.table import Table
-from deepprox.selection import DeepClassifierCV, DeepRegressorCV, Path, path
+from deepprox.selection import Path, path
+from deepprox.selection.choosing import RULES, choices
+from deepprox.selection.fold_networks import Task, Walks
 
-FOLDS = ("1se", "min")  # rules that look at what folds leave out
 SHOWN = ("alpha", "objective", "loss", "n_inputs", "n_nonzero", "df", "aic", "bic", "ebic", "fold_loss")
 
 
@@ -38,27 +41,23 @@ def walk(prepared: Prepared, options: dict[str, Any], voice: Voice) -> Walked:
     rule = options["criterion"] = options["criterion"] or ("1se" if loss and not loss.likelihood else "bic")
     unit = 1.0 if isinstance(start.penalty, str) else largest_unit(prepared.columns.groups_)
     with quietly():
-        if rule not in FOLDS:
+        if rule not in RULES:
             found = path(start, prepared.X, prepared.y, options["alphas"])
             return Walked(found, record_of_path(found, unit))
-        folds = by_folds(start, options, rule).fit(prepared.X, prepared.y)
-    found = folds.path_
-    strengths = {"1se": folds.alpha_1se_, "min": folds.alpha_min_}
-    choices = {rule: int((found.alphas == alpha).argmax()) for rule, alpha in strengths.items()}
-    record = record_of_path(found, unit, choices)
-    record["frame"]["fold_loss"] = folds.loss_path_.mean(axis=1).tolist()
-    return Walked(found, record)
+        walks = by_folds(start, prepared, options)
+    losses = np.array([walks.judged(k)[0] for k in range(FOLDS)]).T
+    best, within = choices(losses)
+    record = record_of_path(walks.path, unit, {"1se": within, "min": best})
+    record["frame"]["fold_loss"] = losses.mean(axis=1).tolist()
+    return Walked(walks.path, record)
 
 
-def by_folds(start: Any, options: dict[str, Any], rule: Any) -> Any:
-    """The estimator that chooses its strength by five folds."""
-    classes = isinstance(start, DeepClassifier)
-    split = (StratifiedKFold if classes else KFold)(5, shuffle=True, random_state=options["seed"])
-    chooser: Any = (DeepClassifierCV if classes else DeepRegressorCV)(
-        alphas=options["alphas"], cv=split, rule=rule
-    )
-    same = chooser.get_params(deep=False).keys() & start.get_params(deep=False).keys()
-    return chooser.set_params(**{name: getattr(start, name) for name in same})
+def by_folds(start: Any, prepared: Prepared, options: dict[str, Any]) -> Walks:
+    """The path of all rows and those of five folds, which judge it."""
+    split = StratifiedKFold if isinstance(start, DeepClassifier) else KFold
+    cv = split(FOLDS, shuffle=True, random_state=options["seed"])
+    task = Task.of(start, prepared.X, prepared.y, None, cv, None)
+    return Walks(task, options["alphas"])
 
 
 def choose_and_save(voice: Voice, options: dict[str, Any], command: str) -> int:

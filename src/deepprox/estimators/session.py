@@ -24,11 +24,11 @@ from deepprox.estimators._standardize import (
     to_responses,
 )
 from deepprox.estimators._words import as_arrays
-from deepprox.folds import FOLDS, Lanes, deal, errors, risks, some, train
+from deepprox.folds import FOLDS, TOGETHER, Lanes, deal, errors, risks, some, train
 from deepprox.joining.quasi_newton import Memory
 from deepprox.losses import Loss
 from deepprox.losses.real import Real
-from deepprox.memory import need, of_data, of_fit
+from deepprox.memory import need, of_data, of_fit, of_path
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
 from deepprox.runtime import bucket, keep_programs
@@ -181,6 +181,14 @@ class Session:
         told: Callable[[int, int], None] | None = None,
     ) -> Unseen:
         """These networks, of the batch phase, on rows with such weights, from a start for each of them."""
+        (n, n_in), network, count = posed.problem.X.shape, posed.problem.network, len(weights)
+        shapes, numbers = network.shapes(n_in), network.numbers(n_in)
+        lanes = min(count, TOGETHER) * len(networks)
+        need(
+            of_data(count * n, n_in + posed.problem.y.shape[1], 4),
+            of_path(count * len(networks), sum(a * b for a, b in shapes)),
+            *of_fit(n, n_in, shapes, numbers, 4, lanes, False, self.batch(posed)),
+        )
         parts = [self.part(posed, weight) for weight in weights]
         seed = seed_of(self.settings["random_state"])
         starts = [

@@ -55,11 +55,22 @@ def _fit_rows(model: Any) -> list[tuple[str, str]]:
 
 
 def _strength_rows(model: Any) -> list[tuple[str, str]]:
-    """The strength and how it was chosen, where it was."""
-    if "risks_" not in vars(model):
+    """The strength and how it was chosen, where it was, and what predicts where it is not this network."""
+    facts = vars(model)
+    if "estimators_" not in facts and "risks_" not in facts:
         return []
-    count, n_folds = model.risks_.shape
-    return [("alpha", f"{model.alpha_:.3g}, of {count} the one that predicts {n_folds} held-out folds best")]
+    count, n_folds = facts["risks_" if "risks_" in facts else "loss_path_"].shape
+    folds = f"{n_folds} held-out folds" if n_folds > 1 else "the rows that were held out"
+    if "risks_" in facts:
+        return [("alpha", f"{model.alpha_:.3g}, of {count} the one that predicts {folds} best")]
+    rule = f"the one that predicts {folds} best"
+    if model.alpha_ != model.alpha_min_:
+        rule = f"the strongest that predicts {folds} as well, within a standard error"
+    words = [("alpha", f"{model.alpha_:.3g}, of {count} {rule}")]
+    if model.average:
+        many = f"mean of the {n_folds} networks of the folds" if n_folds > 1 else "network of the fold"
+        words.append(("predictions", f"{many}; all else here is of the network of all rows"))
+    return [*words, ("out of fold", f"score {model.oof_score_:.6g}")]
 
 
 def _statistics_rows(model: Any) -> list[tuple[str, str]]:

@@ -19,15 +19,19 @@ from deepprox.estimators._typing import (
     Sizes,
     Splits,
 )
+from deepprox.selection.averaging import AveragedClasses, AveragedNumbers
 from deepprox.selection.choosing import ByCriterion, ByFolds
 
 
 @described
-class DeepClassifierCV(ByFolds, DeepClassifier):
-    """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
+class DeepClassifierCV(ByFolds, AveragedClasses):
+    """``argmin_alpha`` of the mean error on what folds leave out, and the mean of the folds' networks.
 
-    A :class:`DeepClassifier` that chooses its own strength. It has no ``alpha``, ``warm_start``,
-    ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
+    A :class:`DeepClassifier` that chooses its own strength by cross-validation and predicts by the mean of
+    the networks of the folds. The network of all rows at that strength is ``best_estimator_``; weights,
+    summary, report, criteria, draws and files show that one, and say that predictions are averaged. It has no
+    ``alpha``, ``warm_start``, ``checkpoint`` and ``resume``; its other parameters and attributes are the
+    same.
     """
 
     _plain = DeepClassifier
@@ -38,11 +42,13 @@ class DeepClassifierCV(ByFolds, DeepClassifier):
         link: Links = "relu",
         loss: ClassifierLoss = "softmax",
         penalty: Penalties = "l1",
-        alphas: Any = 50,
+        alphas: Any = "auto",
         eps: float = 1e-3,
         relax: bool = False,
         cv: Any = None,
-        rule: Literal["1se", "min"] = "1se",
+        rule: Literal["min", "1se"] = "min",
+        scoring: Any = None,
+        average: bool = True,
         n_jobs: int | None = None,
         penalize_bias: bool = False,
         activity: Activities = None,
@@ -103,11 +109,14 @@ class DeepClassifierIC(ByCriterion, DeepClassifier):
 
 
 @described
-class DeepRegressorCV(ByFolds, DeepRegressor):
-    """``argmin_alpha`` of the mean loss on what folds leave out, or the sparsest within its standard error.
+class DeepRegressorCV(ByFolds, AveragedNumbers):
+    """``argmin_alpha`` of the mean error on what folds leave out, and the mean of the folds' networks.
 
-    A :class:`DeepRegressor` that chooses its own strength. It has no ``alpha``, ``warm_start``,
-    ``checkpoint`` and ``resume``; its other parameters and attributes are the same.
+    A :class:`DeepRegressor` that chooses its own strength by cross-validation and predicts by the mean of
+    the networks of the folds. The network of all rows at that strength is ``best_estimator_``; weights,
+    summary, report, criteria, draws and files show that one, and say that predictions are averaged. It has no
+    ``alpha``, ``warm_start``, ``checkpoint`` and ``resume``; its other parameters and attributes are the
+    same.
     """
 
     _plain = DeepRegressor
@@ -118,11 +127,13 @@ class DeepRegressorCV(ByFolds, DeepRegressor):
         link: Links = "relu",
         loss: RegressorLoss = "squared",
         penalty: Penalties = "l1",
-        alphas: Any = 50,
+        alphas: Any = "auto",
         eps: float = 1e-3,
         relax: bool = False,
         cv: Any = None,
-        rule: Literal["1se", "min"] = "1se",
+        rule: Literal["min", "1se"] = "min",
+        scoring: Any = None,
+        average: bool = True,
         n_jobs: int | None = None,
         penalize_bias: bool = False,
         activity: Activities = None,

@@ -31,3 +31,13 @@ def counting(items: list[Any], name: str, verbose: Any) -> Iterator[Any]:
     from rich.progress import track
 
     yield from track(items, name)
+
+
+@contextmanager
+def steps(name: str, verbose: Any) -> Iterator[Callable[[int, int], None] | None]:
+    """What tells how many of how many steps are done, shown as a bar; None where nobody looks."""
+    if not verbose:
+        yield None
+        return
+    with bar("", None, name) as moved:
+        yield lambda done, total: moved(completed=done, total=total)
