@@ -1,6 +1,7 @@
 """A saved model is the model to the last bit, and a file is data: nothing in it runs."""
 
 import copy
+import dataclasses
 import io
 import json
 import os
@@ -101,8 +102,7 @@ def test_words_arrays_and_types_come_back(wordy, flowers, tmp_path):
 def test_estimators_that_chose_their_strength_come_back(flowers, tmp_path):
     X, y = flowers[0].to_numpy()[:, :3], flowers[0].to_numpy()[:, 3]
     chosen = DeepRegressorIC((), alphas=[0.01, 0.1], criterion="aic").fit(X, y)
-    folds = DeepRegressorCV((), alphas=[0.01, 0.1], cv=3)
-    vars(folds).update({name: fact for name, fact in vars(chosen).items() if name not in chosen.get_params()})
+    folds = DeepRegressorCV((), alphas=[0.01, 0.1], cv=3).fit(X, y)
     for model in (chosen, folds):
         loaded = again(model, tmp_path / "m.deepprox")
         assert type(loaded) is type(model) and loaded.alpha_ == model.alpha_
@@ -111,6 +111,37 @@ def test_estimators_that_chose_their_strength_come_back(flowers, tmp_path):
         assert str(loaded.summary()) == str(model.summary())
     with pytest.raises(TypeError, match=r"cv is KFold.* joblib"):
         folds.set_params(cv=KFold(3)).save(tmp_path / "m.deepprox")
+
+
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [
+        ("estimators_", 3),
+        ("estimators_", []),
+        ("estimators_", [DeepRegressor()]),
+        ("best_estimator_", None),
+        ("held_out_", None),
+        ("oof_score_", "good"),
+        ("loss_path_", [1.0]),
+        ("rows", np.array([99])),
+        ("fold", np.array([3])),
+        ("weight", np.array(["x"])),
+        ("truth", np.zeros((1, 2))),
+        ("predicted", np.zeros(1)),
+    ],
+)
+def test_networks_of_folds_that_do_not_fit_are_refused(name, fact, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2))
+    model = DeepRegressorCV((), alphas=[0.1], cv=[([*range(1, 12)], [0])], rule="min").fit(X, X[:, 0])
+    if name.endswith("_"):
+        vars(model)[name] = fact
+    else:
+        model.held_out_ = dataclasses.replace(model.held_out_, **{name: fact})
+    monkeypatch.setattr(DeepRegressorCV, "summary", lambda self: None)  # which would not get so far
+    model.save(tmp_path / "m.deepprox")
+    with pytest.raises(ValueError, match="folds"):
+        deepprox.load(tmp_path / "m.deepprox")
 
 
 def test_runs_generators_and_routing_are_no_facts(classifier, tmp_path):

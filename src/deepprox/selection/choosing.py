@@ -192,12 +192,13 @@ class ByFolds(Chooses):
         """ValueError unless the parts of a loaded estimator fit each other."""
         facts = vars(self)
         held, classes, paths = facts.get("held_out_"), facts.get("classes_"), facts.get("loss_path_")
-        ours: list[Any] = [*facts.get("estimators_", []), facts.get("best_estimator_")]
+        each: Any = facts.get("estimators_")
+        ours = [*each, facts.get("best_estimator_")] if isinstance(each, list) else []
         right = len(ours) > 1 and isinstance(held, HeldOut)
         right = right and isinstance(paths, np.ndarray) and paths.ndim == 2
         numbers = (facts.get(name) for name in ("alpha_", "alpha_min_", "oof_score_"))
         right = right and all(type(number) is float for number in numbers)
-        right = right and all(type(one) is self._plain for one in ours)
+        right = right and all(type(one) is self._plain and "fitted_" in vars(one) for one in ours)
         sizes = {(one.n_features_in_, one.n_outputs_) for one in (self, *ours)} if right else set()
         if not right or len(sizes) > 1:
             raise ValueError("the networks of its folds are missing, or of another shape")
