@@ -7,16 +7,16 @@ import numpy as np
 from deepprox.plotting.axes import need_axes
 from deepprox.plotting.colours import FAINT, INK, MUTED, SEQUENCE
 
-BINS = 10  # of probabilities, with as many rows each as may be
+BINS = 10  # of probabilities
 LEVEL = 0.9  # of the band around numbers
 
 
 class CalibrationDisplay:
     """Probabilities out of fold against frequencies, or numbers out of fold against observed ones.
 
-    Of two classes there is a line, of more a line for each: rows in the order of their probability, in bins
-    of equal size, each a point of an area in proportion to its rows with the range that its frequency may
-    have by chance. Of numbers there is a point for each row, and the band that holds 90 % of them.
+    Of two classes there is a line, of more a line for each: rows in ten bins by their probability, each a
+    point of an area in proportion to its rows, with the range that its frequency may have by chance; of two
+    classes with the number of its rows. Of numbers there is a point for each row, and the band that holds 90 % of them.
 
     Parameters
     ----------
@@ -98,12 +98,11 @@ class CalibrationDisplay:
     def reliability(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean probability of class ``k``, its frequency and the weight of every bin."""
         p, hit = self.predicted[:, k], self.truth[:, 0] == k
-        order = np.argsort(p, kind="stable")
-        bins = [part for part in np.array_split(order, min(BINS, len(p))) if self.weight[part].sum() > 0]
-        sizes = np.array([self.weight[part].sum() for part in bins])
-        mean = np.array([np.average(p[part], weights=self.weight[part]) for part in bins])
-        share = np.array([np.average(hit[part], weights=self.weight[part]) for part in bins])
-        return mean, share, sizes
+        place = np.minimum((BINS * p).astype(int), BINS - 1)
+        columns = np.ones_like(p), p, hit
+        sizes, probable, hits = (np.bincount(place, self.weight * one, BINS) for one in columns)
+        there = sizes > 0
+        return probable[there] / sizes[there], hits[there] / sizes[there], sizes[there]
 
     def _classes(self, ax: Any) -> None:
         names = self.names or []
@@ -114,7 +113,9 @@ class CalibrationDisplay:
             chance = 1.96 * np.sqrt(mean * (1 - mean) / sizes)
             ax.vlines(mean, np.clip(mean - chance, 0, 1), np.clip(mean + chance, 0, 1), color=FAINT, lw=3)
             ax.plot(mean, share, color=colour, lw=1.2, label=names[k].replace("$", r"\$"))
-            ax.scatter(mean, share, s=60 * sizes / sizes.max(), color=colour, zorder=3)
+            ax.scatter(mean, share, s=8 + 60 * sizes / sizes.max(), color=colour, zorder=3)
+            for place in zip(mean, share, sizes) if len(shown) == 1 else ():
+                ax.annotate(f"{place[2]:.0f}", place[:2], (6, -10), textcoords="offset points", fontsize=7)
         ax.set_xlim(-0.02, 1.02)
         ax.set_ylim(-0.02, 1.02)
         ax.set_xlabel("probability out of fold")
