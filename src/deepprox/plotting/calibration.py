@@ -16,7 +16,8 @@ class CalibrationDisplay:
 
     Of two classes there is a line, of more a line for each: rows in ten bins by their probability, each a
     point of an area in proportion to its rows, with the range that its frequency may have by chance; of two
-    classes with the number of its rows. Of numbers there is a point for each row, and the band that holds 90 % of them.
+    classes with the number of its rows. Of numbers there is a point for each row, and the band that holds
+    90 % of them.
 
     Parameters
     ----------
