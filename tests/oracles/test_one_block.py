@@ -120,10 +120,17 @@ def test_logistic_regression_without_intercept(classes, penalty, alpha):
     ours = DeepClassifier(**given, **THROUGH_ZERO).fit(X, y)
     C, ratio = 1 / (len(X) * alpha), float(penalty == "l1")
     solver = {"solver": "saga", "tol": 1e-12, "max_iter": 10**6, "random_state": 0}
-    theirs = LogisticRegression(l1_ratio=ratio, C=C, fit_intercept=False, **solver).fit(X, y)
+    theirs = LogisticRegression(**_share_of_l1(ratio), C=C, fit_intercept=False, **solver).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
     assert ours.solution_.certificate <= 1e-9 and not ours.intercepts_[0].any()
 
 
 def _l1_logistic(C):
-    return LogisticRegression(l1_ratio=1.0, C=C, solver="saga", tol=1e-12, max_iter=10**6, random_state=0)
+    exact = {"solver": "saga", "tol": 1e-12, "max_iter": 10**6, "random_state": 0}
+    return LogisticRegression(**_share_of_l1(1.0), C=C, **exact)
+
+
+def _share_of_l1(ratio):
+    """All or nothing, as this scikit-learn takes it: before 1.8 by the name of the penalty."""
+    named = LogisticRegression().get_params()["penalty"] == "l2"
+    return {"penalty": "l1" if ratio else "l2"} if named else {"l1_ratio": ratio}
