@@ -203,6 +203,10 @@ PENALTIES = [
     PenaltyRow(Box(-0.25, 20.0), sparse=False, radial=False),
     PenaltyRow(Box(0.0, 1.5), sparse=False, radial=False),
     PenaltyRow(Mask(((True, False, True, True, False), (True,) * 5) * 3), sparse=False, radial=False),
+    PenaltyRow(Mask(((True, False, True, True, False), (True,) * 5) * 3, L1(0.5)), radial=False),
+    PenaltyRow(
+        Mask(((True,) * 5, (False, True, True, True, True)) * 3, MCP(1.0, 3.0)), convex=False, radial=False
+    ),
 ]
 
 LINKS = [

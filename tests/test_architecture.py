@@ -19,7 +19,7 @@ LAYERS = [
     {"activities", "links", "losses", "penalties"},
     {"blocks"},
     {"network"},
-    {"problem"},
+    {"problem", "budget"},
     {"splitting", "joining", "batches"},
     {"scouting", "solution", "folds"},
     {"solve", "moving"},

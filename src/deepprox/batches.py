@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox.budget import Budget
 from deepprox.problem import Problem, Weights
 from deepprox.spreading import program
 
@@ -78,11 +79,18 @@ def step(problem: Problem, state: State, count: Array, rate: Array) -> tuple[Sta
 
 @program("batch", "lanes", "products")
 def chunk(
-    problem: Problem, state: State, first: Any, total: Any, batch: int, lanes: bool, products: str
+    problem: Problem,
+    state: State,
+    first: Any,
+    total: Any,
+    batch: int,
+    lanes: bool,
+    products: str,
+    budget: Budget | None = None,
 ) -> tuple[State, Info]:
     """``STEPS`` of ``total`` steps, from number ``first`` on, with ``batch`` rows of every device each.
 
-    ``products`` says how an accelerator multiplies.
+    ``products`` says how an accelerator multiplies. With a ``budget`` the largest weights stay.
     """
     n = jnp.maximum(jnp.count_nonzero(problem.weight), 1)  # rows without weight stand last
     rows = jax.random.randint(jax.random.key(first), (STEPS, batch), 0, n)
@@ -96,7 +104,10 @@ def chunk(
             X, y, weight = single((problem.X[rows], problem.y[rows], n * problem.weight[rows]))
             weight = weight / problem.allsum(weight.sum())
             some = Problem(network, loss, X, y, weight, problem.allsum)
-            return step(some, state, number.astype(jnp.float32) + 1, rate)
+            state, loss_before = step(some, state, number.astype(jnp.float32) + 1, rate)
+            if budget is not None:
+                state = state._replace(W=budget.kept(network, state.W, (number + 1) / total))
+            return state, loss_before
 
         state, losses = lax.scan(draw_and_step, state, (rows, numbers, each_rate))
         mean, n_nonzero = losses.mean(), sum(jnp.count_nonzero(w) for w in state.W)

@@ -6,6 +6,7 @@ import numpy as np
 
 from deepprox.joining.live import Live
 from deepprox.joining.quasi_newton import Memory
+from deepprox.network import Network
 from deepprox.splitting.state import State
 from deepprox.struct import replace, struct
 
@@ -24,7 +25,8 @@ class Solution:
     ``dict(solution)`` has these facts. Beside them are the weights ``W``, what is ``live`` and the
     ``history``, and what a fit nearby may begin with: ``memory`` is what was learnt of the curvature, or,
     without a join phase, the variables of the split phase; ``lasts`` how many times as strong the penalty may
-    be until a unit no longer pays.
+    be until a unit no longer pays. ``held`` is the network with the zeros that were held so that there are
+    not too many weights; the certificate is that of the others.
     """
 
     FACTS: ClassVar = (
@@ -64,6 +66,7 @@ class Solution:
     held_within: float = 0.0
     memory: Memory | State | None = None
     lasts: float | None = None
+    held: Network | None = None
 
     @property
     def n_nonzero(self) -> tuple[int, ...]:
@@ -77,7 +80,7 @@ class Solution:
 
     def alone(self) -> "Solution":
         """Without what only a fit nearby needs."""
-        return replace(self, memory=None, lasts=None)
+        return replace(self, memory=None, lasts=None, held=None)
 
     def keys(self) -> tuple[str, ...]:
         """Names of the facts: ``dict(solution)`` works."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from deepprox import batches
 from deepprox.blocks import Block
+from deepprox.budget import Budget
 from deepprox.diary import Diary, Stages, Watch
 from deepprox.joining import quasi_newton
 from deepprox.joining.certificate import unravel
@@ -55,7 +56,8 @@ class Options(NamedTuple):
     ``splits`` are the hidden blocks whose pre-activations are split, numbered from 1, or None for all;
     the output is always split. ``rho`` holds constraint weights to keep, one for each block (numbers,
     or columns over observations), or None to start them from the penalties and let them grow. Pruning stops
-    after ``tries`` unsuccessful removals.
+    after ``tries`` unsuccessful removals. With a ``budget`` batches come first, and what they have left out
+    stays out where the penalty alone would let too much in.
     """
 
     sweeps: int = 40
@@ -69,6 +71,7 @@ class Options(NamedTuple):
     pace: admm.Pace = admm.Pace()
     inner: admm.Inner = admm.Inner()
     tries: int = 2
+    budget: Budget | None = None
     max_iter: int = 2000
     tol: float = 1e-6
 
@@ -124,6 +127,8 @@ def solve(
     message = MESSAGES[end.status].format(dtype=end.W[0].dtype)
     if found.straight:
         message += f" ({found.straight} of {len(starts)} starts skipped the split phase)"
+    if found.held:
+        message += ", among networks with the same zeros"
     found.objectives[best] = end.objective
     return Solution(
         **end._asdict() | {"n_iter": len(history)},
@@ -134,6 +139,7 @@ def solve(
         starts=tuple(found.objectives.tolist()),
         history=history,
         seconds=run.diary.seconds,
+        held=found.held,
     )
 
 
@@ -179,18 +185,24 @@ class Run(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best start: where it ended, its number, all objectives, and how many skipped the split phase."""
+    """The best start: where it ended, its number, all objectives, and how many skipped the split phase.
+
+    ``held`` is the network with the zeros that were held, if any were.
+    """
 
     joined: Joined
     best: int
     objectives: np.ndarray
     straight: int = 0
+    held: Network | None = None
 
 
 def joined(run: Run, starts: list[Weights], memory: Memory | State | None) -> Best:
     """Splitting or random rows, then the join phase of the best start."""
     problem, options, stages, diary = run
     dtype = starts[0][0].dtype
+    if options.budget is not None:
+        return confined(run, starts, options.budget)
     # many starts look for the way in single precision; the best of them goes it in full
     rough, starts = (problem, starts) if len(starts) == 1 else in_dtype((problem, starts), np.float32)
     ways = routes(run._replace(problem=rough), starts)
@@ -199,20 +211,43 @@ def joined(run: Run, starts: list[Weights], memory: Memory | State | None) -> Be
     chosen = in_dtype(starts[best], dtype)
     if starts[best][0].dtype != dtype and not finite(problem, chosen):
         chosen = all_allowed(problem.network, chosen)  # as where rows are drawn
+    end = finished(run, problem, chosen, best, None if isinstance(memory, State) else memory)
+    return Best(end, best, objectives, int(route.sum()))
+
+
+def finished(run: Run, problem: Problem, W: Weights, best: int, memory: Memory | None = None) -> Joined:
+    """The join phase of the best start."""
+    _, options, stages, diary = run
     end = join(
         problem,
-        chosen,
+        W,
         options.tol,
         max(options.max_iter - diary.length(best), 0),
         partial(diary.tell, lane=best),
         options.warm,
         options.widths,
-        None if isinstance(memory, State) else memory,
+        memory,
         stages,
         options.tries,
     )
     diary.lap("join")
-    return Best(end, best, objectives, int(route.sum()))
+    return end
+
+
+def confined(run: Run, starts: list[Weights], budget: Budget) -> Best:
+    """Batches within a budget, then the join phase of the best start: with its zeros held, if it must be."""
+    problem, _, stages, diary = run
+    drawn = stages.run(draw, run, starts)
+    diary.lap("batch")
+    objectives = np.array([float(look(problem, W, no_slopes(problem), 1.0).objective) for W in drawn])
+    best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
+    if not budget.binds(drawn[best]):
+        end = finished(run, problem, drawn[best], best)
+        if budget.holds(problem.network, end.W):
+            return Best(end, best, objectives)
+    network = budget.held(problem.network, drawn[best])
+    end = finished(run, replace(problem, network=network), drawn[best], best)
+    return Best(end, best, objectives, held=network)
 
 
 def routes(run: Run, starts: list[Weights]) -> list[list[Weights]]:
@@ -311,7 +346,9 @@ def draw(run: Run, starts: list[Weights]) -> list[Weights]:
     state = problem.allsum.resident(batches.State(*variables))
     for k in range(first, chunks):
         number = np.int32(k * batches.STEPS)
-        after, info = batches.chunk(problem, state, number, total, options.batch, lanes, products)
+        after, info = batches.chunk(
+            problem, state, number, total, options.batch, lanes, products, options.budget
+        )
         info = info._make(np.asarray(column) for column in info)
         if not np.isfinite(info.objective).all():
             break  # keep the last finite weights

@@ -179,7 +179,7 @@ def test_posterior_has_its_section_and_its_check(model, flowers, tmp_path):
     assert "90 % of replicates" in shown.words and "script" not in shown.tags
 
 
-@pytest.mark.filterwarnings("ignore:Glyph:UserWarning")  # old versions of matplotlib do not know these letters
+@pytest.mark.filterwarnings("ignore:Glyph:UserWarning")  # in old versions of matplotlib
 @pytest.mark.filterwarnings("ignore:Matplotlib currently does not support:UserWarning")
 def test_text_from_data_turns_no_direction_and_moves_no_cursor(model, flowers, tmp_path):
     X, y = flowers

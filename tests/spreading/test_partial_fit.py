@@ -204,7 +204,10 @@ def test_strange_batches_get_one_sentence():
         (lambda: classifier.partial_fit(X[:2, :3], ["low"] * 2), "X has 3 features, but .* 4 features"),
         (lambda: regressor.partial_fit(X[:2], Y[:4].reshape(2, 2)), "the response before it had 1 column"),
         (lambda: regressor.partial_fit(X[:2], [np.nan, 1]), "contains NaN"),
-        (lambda: regressor.partial_fit(X[:2], Y[:2], [0, 0]), "at least one non-zero number|All values in sample_weight are zero"),
+        (
+            lambda: regressor.partial_fit(X[:2], Y[:2], [0, 0]),
+            "at least one non-zero number|All values in sample_weight are zero",
+        ),
         (
             lambda: regressor.set_params(hidden_layer_sizes=(3,)).partial_fit(X, Y),
             "another shape than before",

@@ -196,6 +196,20 @@ class Block(ABC):
         self.slopes(out)[:, self._met(out, numbers, True).all(0)] = 0
         return out
 
+    def reading_of(self, W: Array, numbers: Any) -> Array:
+        """The same with a mask in a program."""
+        met = jnp.insert(numbers, 0, False)[1 + self.columns(self.n_read(W))].any(0)
+        return jnp.where(jnp.insert(met, 0, True), W, 0.0)
+
+    def large(self, W: Array, least: Array) -> Array:
+        """Mask of the weights of at least this size; a free bias is among them where its unit reads some."""
+        large = jnp.abs(W) >= least
+        return large.at[:, 0].set(large[:, 1:].any(1)) if self.free_bias else large
+
+    def charged(self, W: Any) -> Any:
+        """What the penalty is for."""
+        return W[:, self.first :]
+
     def absorbed(self, W: np.ndarray, level: np.ndarray) -> np.ndarray:
         """The weights with what is constant in the biases: ``level`` of the numbers, NaN where it varies.
 

@@ -29,8 +29,8 @@ class Dense(Block):
     def n_read(self, W: Any) -> int:
         return W.shape[-1] - 1
 
-    def norms(self, W: Any) -> np.ndarray:
-        return np.linalg.norm(W[:, 1:], axis=0)
+    def norms(self, W: Any) -> Any:
+        return (W[:, 1:] ** 2).sum(0) ** 0.5
 
     def readers(self, W: Any) -> np.ndarray:
         return np.count_nonzero(W[:, 1:], axis=0)

@@ -119,6 +119,16 @@ class DeepBase(
     fit_intercept : bool, default=True
         Whether the outputs have a bias. Without one it is exactly zero. Without hidden layers either, inputs
         are then scaled and not centred, so that the outputs at inputs of zero are zero.
+    n_nonzero : int, default=None
+        At most so many weights that are not zero, biases included. The fit begins with batches, after every
+        step of which the largest weights stay, fewer and fewer of them, down to this number in half of the
+        steps. Where the penalty alone would let more weights in again, the others are held at zero to the
+        end: the certificate is then that among networks with the same zeros, and ``solution_.message`` says
+        so. ``alpha`` shrinks what is left.
+    zeros : float, default=None
+        The same as a share of all weights: 0.95 is a network of which at least 95 % of the weights are zero.
+    max_inputs : int, default=None
+        At most so many inputs, in the same way.
 
     Attributes
     ----------

@@ -8,6 +8,7 @@ import numpy as np
 
 from deepprox import moving
 from deepprox.estimators import _resolve
+from deepprox.estimators._limits import need_none
 from deepprox.estimators._standardize import Moments, Scale, measured, response_scale
 from deepprox.estimators.session import Posed, Rows, Session
 from deepprox.joining.live import Live
@@ -28,6 +29,7 @@ def check_settings(model: Any) -> None:
     for name, wanted in UNUSED.items():
         if getattr(model, name) != wanted:
             raise ValueError(f"partial_fit needs {name}={wanted}, got {getattr(model, name)!r}.")
+    need_none(model.get_params(deep=False), "A stream changes weights batch by batch")
     if isinstance(model.alpha, str):
         raise ValueError(f"partial_fit needs a number for alpha, got {model.alpha!r}.")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deepprox.checks import is_number, is_whole, need_switches, shown
+from deepprox.estimators._limits import need_limits
 from deepprox.estimators._resolve import resolve_sizes, resolve_splits
 from deepprox.estimators._seeds import need_seed
 from deepprox.files import folder_of
@@ -21,6 +22,7 @@ def resolve_settings(params: Mapping[str, Any]) -> None:
             f"batch_size must be 'auto', a whole number of at least 1, or None, got {shown(batch)}."
         )
     need_switches(params)
+    need_limits(params)
     need_seed(params["random_state"])
     if not named and not params["join"]:
         raise ValueError("batch_size takes the place of the split phase, and join=False leaves only that.")

@@ -1,7 +1,7 @@
 """Words of the vocabulary, a user's own class included, as what programs take: tried before a fit."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from numbers import Real
 from typing import Any
 
@@ -25,6 +25,8 @@ def need_numbers(word: Any) -> None:
     """
     for field in fields(word) if _is_ours(word) else ():
         value = getattr(word, field.name)
+        if is_dataclass(value):
+            need_numbers(value)
         need(of_word(np.size(value) if isinstance(value, np.ndarray | jax.Array) else 1, field.name))
         given = field.metadata.get("static") or field.type is Any or (value is None and field.default is None)
         if not given and not _are_numbers(value, finite=field.name not in getattr(word, "endless", ())):

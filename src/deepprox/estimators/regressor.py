@@ -89,6 +89,9 @@ class DeepRegressor(RegressorMixin, DeepBase):
         checkpoint: Folder = None,
         resume: bool = False,
         fit_intercept: bool = True,
+        n_nonzero: int | None = None,
+        zeros: float | None = None,
+        max_inputs: int | None = None,
     ) -> None:
         store(self, locals())
 

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from deepprox.budget import Budget
 from deepprox.checks import is_whole
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._given import read
+from deepprox.estimators._limits import asked, resolve_limits
 from deepprox.estimators._observations import counted, dense, merge, padded
 from deepprox.estimators._response import response_of
 from deepprox.estimators._seeds import seed_of
@@ -269,10 +271,16 @@ class Session:
         if self.chooses and not self.choice and _resolve.by_name(settings["penalty"]):
             raise ValueError("alpha='auto' is chosen by fit alone: give alpha a number here.")
         starts, warm = ([W], True) if W is not None else self.starts(posed.problem, posed.scale)
+        budget = resolve_limits(settings, posed.problem) if W is None else None
         direct = warm or len(blocks) == 1 or settings["splits"] == "none"
         options = Options(
             sweeps=0 if direct else min(Options().sweeps, settings["max_iter"]),
-            batch=0 if warm else _resolve.resolve_batch(settings, posed.problem, posed.n),
+            batch=0
+            if warm
+            else self.batch(posed)
+            if budget
+            else _resolve.resolve_batch(settings, posed.problem, posed.n),
+            budget=budget,
             join=bool(settings["join"]),
             warm=warm,
             splits=_resolve.resolve_splits(settings["splits"], len(blocks) - 1),
@@ -291,6 +299,8 @@ class Session:
             vars(self.model).pop(old, None)
         vars(self.model).update(self.choice)
         problem, scale, _, n, one_column, _ = posed
+        if found.held:
+            problem = replace(problem, network=found.held)
         self.model.fitted_ = Fitted.of(problem, scale, found, n, one_column, stream)
 
     def random(
@@ -300,14 +310,15 @@ class Session:
         seed = seed or (int(problem.allsum.first(seed_of(self.settings["random_state"]))),)
         # an input that never varies tells nothing, and no gradient would ever say so; where the problem is
         # convex all starts end in one place, and most weights of it are zero
-        gone = scale.constant | problem.convex
+        gone = scale.constant | (problem.convex and not asked(self.settings))
         first = problem.network.blocks[0]
         return [(first.without(W[0], gone), *W[1:]) for W in initial(problem, seed, n_starts)]
 
     def starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""
         shapes, last = problem.network.shapes(problem.X.shape[1]), vars(self.model).get("fitted_")
-        if self.settings["warm_start"] and last is not None and [w.shape for w in last.W] == shapes:
+        again = self.settings["warm_start"] and last is not None and not asked(self.settings)
+        if again and [w.shape for w in last.W] == shapes:
             W = [scale.from_inputs(last.scale.to_inputs(last.W[0])), *last.W[1:]]
             W[-1] = from_responses(problem.loss, to_responses(last.loss, W[-1]))
             return [tuple(np.asarray(w, problem.X.dtype) for w in W)], True

@@ -6,7 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.checks import shown
 from deepprox.penalties.contract import Number, Penalty, need
+from deepprox.penalties.convex import Zero
 from deepprox.struct import struct
 
 
@@ -46,17 +48,37 @@ class Box(Penalty):
 
 @struct
 class Mask(Penalty):
-    """``0`` where ``w_j = 0`` for every ``j`` not in ``mask``, infinite elsewhere: given zeros.
+    """``penalty(w)`` where ``w_j = 0`` for every ``j`` not in ``mask``, infinite elsewhere: given zeros.
 
-    ``mask`` has the shape of the weights, true (not 0) where a weight is free.
+    ``mask`` has the shape of the weights, true (not 0) where a weight is free. Without a ``penalty`` the free
+    ones cost nothing.
     """
 
     mask: Any
+    penalty: Any = Zero()
     any_shape: ClassVar[bool] = False
-    convex: ClassVar[bool] = True
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """As of the penalty of the others."""
+        return bool(self.penalty.smooth)
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """As of the penalty of the others."""
+        return bool(self.penalty.convex)
+
+    @property
+    def straight(self) -> bool:  # type: ignore[override]
+        """As of the penalty of the others."""
+        return bool(self.penalty.straight)
 
     def check(self) -> None:
-        """A table of numbers, or of true and false."""
+        """A table of numbers, or of true and false, and a penalty that zeros leave as it is."""
+        if not isinstance(self.penalty, Penalty):
+            raise TypeError(f"Mask needs a penalty for the free weights, got {shown(self.penalty)}.")
+        need("a penalty that is the same among fewer weights", self, self.penalty.restricts)
+        self.penalty.check()
         rows = self.mask if isinstance(self.mask, Array | np.ndarray | list | tuple) else None
         try:
             table = np.asarray(rows)
@@ -75,10 +97,11 @@ class Mask(Penalty):
         return free
 
     def value(self, w: Array) -> Array:
-        return _unless((self._free(w) | (w == 0)).all(), w.dtype)
+        return _unless((self._free(w) | (w == 0)).all(), w.dtype) + self.penalty.value(w)
 
     def prox(self, v: Array, step: Number) -> Array:
-        return jnp.where(self._free(v), v, 0.0)
+        free = self._free(v)
+        return jnp.where(free, self.penalty.prox(jnp.where(free, v, 0.0), step), 0.0)
 
 
 def _unless(allowed: Array, dtype: Any) -> Array:

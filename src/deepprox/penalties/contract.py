@@ -27,6 +27,9 @@ class Penalty(ABC):
     straight: ClassVar[bool] = False
     """Linear on either side of zero: it bends nowhere, and no second derivative is asked for."""
 
+    restricts: ClassVar[bool] = True
+    """Weights held at zero change nothing for the others: among these the prox is what it was."""
+
     endless: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that may be infinite: all others are finite numbers."""
 

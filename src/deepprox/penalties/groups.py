@@ -131,6 +131,7 @@ class Nuclear(Penalty):
     alpha: Number = 1.0
     smooth: ClassVar[bool] = False
     convex: ClassVar[bool] = True
+    restricts: ClassVar[bool] = False
 
     def value(self, w: Array) -> Array:
         return self.alpha * jnp.linalg.svd(w, compute_uv=False).sum()

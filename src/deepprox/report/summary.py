@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from deepprox.penalties import Mask
 from deepprox.report.table import Report, Table
 from deepprox.statistics.names import CRITERIA
 
@@ -27,6 +28,8 @@ def architecture(model: Any) -> str:
 
 def name_of(word: Any) -> str:
     """The name of a vocabulary object with its numbers, as in ``l1(0.01)``."""
+    if isinstance(word, Mask):
+        return f"{name_of(word.penalty)} beside held zeros"
     numbers = [f"{float(leaf):.4g}" for leaf in jax.tree.leaves(word) if np.ndim(leaf) == 0]
     return type(word).__name__.lower() + (f"({', '.join(numbers)})" if numbers else "")
 

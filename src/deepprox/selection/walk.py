@@ -16,6 +16,7 @@ from jax import Array
 from deepprox.blocks import Block
 from deepprox.diary import Stages
 from deepprox.estimators._checkpoint import checkpointing
+from deepprox.estimators._limits import need_none
 from deepprox.estimators.session import Posed, Session
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_part, live_widths
@@ -51,6 +52,7 @@ class Walk:
         self.session.chooses = False  # a path has strengths of its own
         self.widths: tuple[int, ...] = ()
         self.due = 0.0  # the strength from which on a unit may not pay
+        need_none(self.session.settings, "A path goes through all numbers of weights")
         rows = self.session.read(X, y, sample_weight)
         self.dtype = rows.X.dtype
         with precision(self.dtype):
