@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox.budget import Budget
+from deepprox.network import Network
 from deepprox.problem import Problem, Weights
 from deepprox.spreading import program
 
@@ -77,6 +78,11 @@ def step(problem: Problem, state: State, count: Array, rate: Array) -> tuple[Sta
     return State(W, mean, square, state.size), loss
 
 
+def confined(budget: Budget | None, network: Network, state: State, share: Array) -> State:
+    """The state within a budget, if there is one, when this share of the steps is done."""
+    return state if budget is None else state._replace(W=budget.kept(network, state.W, share))
+
+
 @program("batch", "lanes", "products")
 def chunk(
     problem: Problem,
@@ -105,9 +111,7 @@ def chunk(
             weight = weight / problem.allsum(weight.sum())
             some = Problem(network, loss, X, y, weight, problem.allsum)
             state, loss_before = step(some, state, number.astype(jnp.float32) + 1, rate)
-            if budget is not None:
-                state = state._replace(W=budget.kept(network, state.W, (number + 1) / total))
-            return state, loss_before
+            return confined(budget, network, state, (number + 1) / total), loss_before
 
         state, losses = lax.scan(draw_and_step, state, (rows, numbers, each_rate))
         mean, n_nonzero = losses.mean(), sum(jnp.count_nonzero(w) for w in state.W)

@@ -21,6 +21,7 @@ from jax import Array, lax
 
 from deepprox import batches, traces
 from deepprox.arrays import as_taken
+from deepprox.budget import Budget
 from deepprox.losses import Loss
 from deepprox.losses.real import Real
 from deepprox.network import Network, Weights
@@ -103,7 +104,13 @@ class Rows(NamedTuple):
 
 @partial(traces.jit, static_argnames=("batch", "products"))
 def _advance(
-    networks: Network, rows: Rows, state: batches.State, first: Any, batch: int, products: str
+    networks: Network,
+    rows: Rows,
+    state: batches.State,
+    first: Any,
+    batch: int,
+    products: str,
+    budget: Budget | None,
 ) -> batches.State:
     """``CALL`` steps of the networks of all strengths and folds, from number ``first`` on.
 
@@ -125,7 +132,8 @@ def _advance(
 
             def lane(network: Network, state: batches.State) -> batches.State:
                 some = Problem(network, rows.loss, rows.X[own], rows.y[own], weight)
-                return batches.step(some, state, number.astype(jnp.float32) + 1, rate)[0]
+                state = batches.step(some, state, number.astype(jnp.float32) + 1, rate)[0]
+                return batches.confined(budget, network, state, (number + 1) / STEPS)
 
             return jax.vmap(lane)(networks, state)
 
@@ -161,8 +169,12 @@ def train(
     starts: Sequence[Weights],
     batch: int,
     told: Callable[[int, int], None] | None = None,
+    budget: Budget | None = None,
 ) -> Lanes:
-    """Networks that differ in their strength, on the rows of every fold, from one start for each fold."""
+    """Networks that differ in their strength, on the rows of every fold, from one start for each fold.
+
+    All of them are within the ``budget``, if there is one.
+    """
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
     products, out = products_asked() or batches.PRODUCTS, []
     total = STEPS * -(-len(problems) // TOGETHER)
@@ -172,7 +184,7 @@ def train(
         W = tuple(np.repeat(np.stack(w)[:, None], len(networks), axis=1) for w in first)
         state = batches.start(W)
         for k in range(0, STEPS, CALL):
-            state = _advance(stacked, rows, state, np.int32(k), batch, products)
+            state = _advance(stacked, rows, state, np.int32(k), batch, products, budget)
             if told:
                 told(STEPS * (at // TOGETHER) + k + CALL, total)
         W = tuple(np.asarray(w) for w in state.W)

@@ -7,6 +7,7 @@ from sklearn.model_selection import train_test_split
 
 import deepprox
 from deepprox import DeepClassifier, DeepRegressor, load, penalties
+from deepprox.estimators import session
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.point import look
 from deepprox.penalties import Mask
@@ -112,3 +113,19 @@ def test_paths_and_streams_take_no_limit():
         DeepRegressor(
             penalty=penalties.Mask(np.ones((1, 10)), penalties.Nuclear(1.0)), hidden_layer_sizes=()
         ).fit(*DIABETES)
+
+
+def test_the_strength_is_chosen_among_networks_with_as_many_zeros(monkeypatch):
+    seen = []
+    train = session.train
+
+    def spy(*args):
+        seen.append(train(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(session, "train", spy)
+    model = DeepRegressor((8,), alpha="auto", n_nonzero=15, random_state=0).fit(*DIABETES)
+    (lanes,) = seen
+    assert model.n_nonzero_ <= 15 and model.alpha_ in model.alphas_
+    per_lane = np.array([[sum(np.count_nonzero(w[a]) for w in W) for a in range(10)] for W in lanes.W])
+    assert per_lane.max() <= 15 and per_lane.min() > 0

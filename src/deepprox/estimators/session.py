@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from deepprox.budget import Budget
 from deepprox.checks import is_whole
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
@@ -196,8 +195,11 @@ class Session:
         starts = [
             self.random(part.posed.problem, part.posed.scale, 1, (seed, k))[0] for k, part in enumerate(parts)
         ]
-        problems = [part.posed.problem for part in parts]
-        return Unseen(parts, train(problems, networks, starts, self.batch(posed), told))
+        problems, budget = (
+            [part.posed.problem for part in parts],
+            resolve_limits(self.settings, posed.problem),
+        )
+        return Unseen(parts, train(problems, networks, starts, self.batch(posed), told, budget))
 
     def batch(self, posed: Posed) -> int:
         """How many rows a step draws where a strength is chosen, and in the fit at that strength then."""
@@ -272,14 +274,11 @@ class Session:
             raise ValueError("alpha='auto' is chosen by fit alone: give alpha a number here.")
         starts, warm = ([W], True) if W is not None else self.starts(posed.problem, posed.scale)
         budget = resolve_limits(settings, posed.problem) if W is None else None
+        batch = self.batch(posed) if budget else _resolve.resolve_batch(settings, posed.problem, posed.n)
         direct = warm or len(blocks) == 1 or settings["splits"] == "none"
         options = Options(
             sweeps=0 if direct else min(Options().sweeps, settings["max_iter"]),
-            batch=0
-            if warm
-            else self.batch(posed)
-            if budget
-            else _resolve.resolve_batch(settings, posed.problem, posed.n),
+            batch=0 if warm else batch,
             budget=budget,
             join=bool(settings["join"]),
             warm=warm,
