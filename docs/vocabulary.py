@@ -165,7 +165,7 @@ PENALTIES = {
     "Nuclear": (penalties.Nuclear(1.0), '"nuclear"', "A layer of low rank: fewer directions, not fewer weights."),
     "NonNegative": (penalties.NonNegative(), '"nonnegative"', "Weights that only add: parts, monotone effects."),
     "Box": (penalties.Box(-1.0, 1.0), "", "Weights within given bounds."),
-    "Mask": (penalties.Mask(np.array([[True]])), "", "A zero pattern that is known: an architecture by hand, or a refit on a chosen support. With `penalize_bias=True` its first column is for biases; outputs without one are `fit_intercept=False`."),
+    "Mask": (penalties.Mask(np.array([[True]])), "", "A zero pattern that is known: an architecture by hand, or a refit on a chosen support. The weights that are free may have a penalty of their own: `Mask(mask, L1(0.01))`. With `penalize_bias=True` its first column is for biases; outputs without one are `fit_intercept=False`."),
 }  # fmt: skip
 
 
