@@ -2,12 +2,12 @@
 
     python -m benchmarks zeros --splits=3 --jobs=2
 
-Both have one hidden layer of 50 ReLU units and one start. Pruning is Adam for 60 epochs of batches of 32 rows,
-from a tenth of the steps to seven tenths of them down to the weights asked for by the cubic schedule of Zhu and
-Gupta (2018), its rate the best of five on a fifth of the rows to train. Ours are ``DeepClassifier(zeros=...,
-alpha="auto")``, which chooses its strength on the rows to train too. Images of Fashion-MNIST join in where they
-are installed, tables of R's packages where R has them; ``--export=sets.npz`` writes them all to a file, which
-``--data=sets.npz`` takes on another machine.
+Both have one hidden layer of 50 ReLU units and one start. Pruning is Adam for 60 epochs of batches of 32
+rows, from a tenth of the steps to seven tenths of them down to the weights asked for by the cubic schedule of
+Zhu and Gupta (2018), its rate the best of five on a fifth of the rows to train. Ours are
+``DeepClassifier(zeros=..., alpha="auto")``, which chooses its strength on the rows to train too. Images of
+Fashion-MNIST join in where they are installed, tables of R's packages where R has them;
+``--export=sets.npz`` writes them all to a file, which ``--data=sets.npz`` takes on another machine.
 """
 
 import sys
