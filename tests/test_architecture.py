@@ -21,7 +21,7 @@ LAYERS = [
     {"network"},
     {"problem", "budget"},
     {"splitting", "joining", "batches"},
-    {"scouting", "solution", "folds"},
+    {"scouting", "solution", "folds", "room"},
     {"solve", "moving"},
     {"statistics"},
     {"pruned"},

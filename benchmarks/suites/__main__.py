@@ -4,6 +4,7 @@ import argparse
 
 from benchmarks.suites import (
     fashion_full,
+    first_fits,
     growth,
     measure,
     one_block,
@@ -17,7 +18,17 @@ from benchmarks.suites import (
 
 SUITES = {
     module.__name__.split(".")[-1]: module
-    for module in (start_up, one_block, sparse_nets, sparse_fashion, paths, growth, profile, fashion_full)
+    for module in (
+        start_up,
+        first_fits,
+        one_block,
+        sparse_nets,
+        sparse_fashion,
+        paths,
+        growth,
+        profile,
+        fashion_full,
+    )
 }
 
 

@@ -23,7 +23,8 @@ class Problem:
 
     An observation of weight 0 changes nothing: padding. ``allsum`` is the only place where
     observations meet: the identity where all of them are here, a sum over devices and processes where each
-    has some. Its data are then the rows of this process.
+    has some. Its data are then the rows of this process. ``n_in`` is how many of the columns of ``X`` are
+    inputs, where those after them are zeros: padding too.
     """
 
     network: Network
@@ -32,6 +33,17 @@ class Problem:
     y: Any = rows()
     weight: Any = rows(axis=-1)
     allsum: Spread = static(default=same)
+    n_in: Any = None
+
+    @property
+    def n_inputs(self) -> int:
+        """How many inputs there are: columns of zeros beside them, if any, are none."""
+        return self.X.shape[1] if self.n_in is None else int(self.n_in)
+
+    @property
+    def n_weights(self) -> int:
+        """How many weights there are, without those of columns that are no inputs."""
+        return sum(n_out * n_read for n_out, n_read in self.network.shapes(self.n_inputs))
 
     @property
     def n_rows(self) -> int:

@@ -22,6 +22,7 @@ from deepprox.cache import Doubt, Sealed, sealed
 from deepprox.program_cache import keep_in
 
 WORTH = 2**23  # products that take longer than waking a thread does
+SMALL = 2**17  # numbers of a table, with its padding, whose fit takes less than a second
 MANY = 8  # processors: a container may see more than it is given, and more do not gain much
 T = TypeVar("T")
 
@@ -36,6 +37,24 @@ def bucket(n: int) -> int:
     """
     grain = 2 ** max(n.bit_length() - 3, 1)
     return max(64, -(-n // grain) * grain)
+
+
+def shelf(n: int, n_inputs: int) -> int:
+    """How many rows a network is fitted to, with their padding.
+
+    Of a small table a power of two: its programs take longer to compile than twenty fits.
+    """
+    size = max(64, 1 << (n - 1).bit_length())
+    return size if size * lattice(n_inputs) <= SMALL else bucket(n)
+
+
+def lattice(n: int) -> int:
+    """The smallest size that is a power of two, or from 96 on half more than one, and holds ``n`` inputs.
+
+    Columns of zeros up to it cost products, and every other size costs programs: small problems have few.
+    """
+    size = 1 << max(n - 1, 3).bit_length()
+    return size * 3 // 4 if size > 64 and n <= size * 3 // 4 else size
 
 
 @contextmanager

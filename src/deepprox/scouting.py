@@ -63,11 +63,12 @@ def leak(
     An observation on the flat side of a ReLU has no gradient there: where each counts, a minimum may leave
     it there for good. A leaky link brings it over, before the link itself goes on.
     """
-    network, n_weights = problem.network.leaky(), sum(w.size for w in starts[0])
+    network = problem.network.leaky()
     most = min(LEAKY, most // 3 // CHUNK * CHUNK)
-    if network is problem.network or n_weights <= SMALL or not most:
+    if network is problem.network or problem.n_weights <= SMALL or not most:
         return starts
-    if starts[0][0].size <= OVER * float(problem.allsum(np.count_nonzero(np.asarray(problem.weight)))):
+    n_out, n_columns = problem.network.shapes(problem.n_inputs)[0]
+    if n_out * n_columns <= OVER * float(problem.allsum(np.count_nonzero(np.asarray(problem.weight)))):
         return starts
     easier = replace(problem, network=network)
     steps = easier, stack(starts), begin(easier, starts), 10 * tol, most, TIED, writer(diary, "leaky"), stages

@@ -20,6 +20,7 @@ from deepprox.joining.live import SMALL, canonical
 from deepprox.joining.point import look
 from deepprox.joining.quasi_newton import Memory
 from deepprox.problem import Network, Problem, Weights
+from deepprox.room import as_it_is, room
 from deepprox.runtime import keep_memory, precision, products_asked
 from deepprox.scouting import FORK, leak, scout
 from deepprox.solution import Solution
@@ -113,20 +114,37 @@ def solve(
     """
     check_spread(problem, options)
     keep_memory()
-    run = Run(problem, options, stages or Stages(), Diary(len(starts), watch))
-    run.stages.diary, given = run.diary, starts
-    starts = run.stages.run(lambda: given)
+    # without a join phase a fit nearby begins with all variables, and a budget counts all weights
+    seen = room(problem) if options.join and options.budget is None else as_it_is(problem)
+    run = Run(seen.problem, options, stages or Stages(), Diary(len(starts), watch))
+    run.stages.diary, given = run.diary, [seen.put(W) for W in starts]
+    if isinstance(memory, Memory):
+        memory = seen.put_memory(memory)
+    found = told(run, best_of(run, run.stages.run(lambda: given), memory))
+    if isinstance(found.memory, Memory):
+        found = replace(found, memory=seen.take_memory(found.memory))
+    return replace(found, W=seen.take(found.W), live=seen.take_live(found.live))
+
+
+def best_of(run: "Run", starts: list[Weights], memory: Memory | State | None) -> "Best":
+    """The best start, where it ended."""
+    problem, options = run.problem, run.options
     # from a solution on these data all is finite that any penalty with its kinks at zero allows
     known = options.warm and memory is not None and problem.network.smooth
     # where rows are many, a look at all of them costs more than one at every penalty
     if not known and (options.batch or not all(finite(problem, W) for W in starts)):
         starts = [all_allowed(problem.network, W) for W in starts]
-    found = joined(run, starts, memory) if options.join else split_alone(run, starts, memory)
+    return joined(run, starts, memory) if options.join else split_alone(run, starts, memory)
+
+
+def told(run: "Run", found: "Best") -> Solution:
+    """The record of where the best start ended."""
+    options = run.options
     end, best, history = found.joined, found.best, run.diary.rows(found.best)
     last = history[-1] if history else {"primal": np.nan, "dual": np.nan}  # not even one finite sweep
     message = MESSAGES[end.status].format(dtype=end.W[0].dtype)
     if found.straight:
-        message += f" ({found.straight} of {len(starts)} starts skipped the split phase)"
+        message += f" ({found.straight} of {len(found.objectives)} starts skipped the split phase)"
     if found.held:
         message += ", among networks with the same zeros"
     found.objectives[best] = end.objective
@@ -265,7 +283,7 @@ def routes(run: Run, starts: list[Weights]) -> list[list[Weights]]:
     swept = revive(problem, swept, starts) if run.left else swept
     if problem.allsum.in_memory:
         swept = leak(problem, swept, options.tol, run.left, diary, stages)
-    few = n_weights_of(starts[0]) <= SMALL
+    few = problem.n_weights <= SMALL
     # else every step of another route is a pass over the rows
     fork = (few or problem.allsum.in_memory) and run.left > FORK * quasi_newton.CHUNK
     ready.result()
@@ -331,11 +349,6 @@ def ahead(problem: Problem, starts: list[Weights], options: Options) -> Future:
     return ThreadPoolExecutor(1).submit(compile_it)
 
 
-def n_weights_of(W: Weights) -> int:
-    """How many weights there are."""
-    return sum(w.size for w in W)
-
-
 def draw(run: Run, starts: list[Weights]) -> list[Weights]:
     """The batch phase: where its steps end."""
     problem, options, stages, diary = run
@@ -379,7 +392,7 @@ def split(run: Run, starts: list[Weights], known: State | None = None) -> After:
         splits = tuple(range(1, len(starts[0])))
     if options.rho is None:
         pulls = stack([unravel(at.penalty_gradient, W) for at, W in zip(looks, starts, strict=True)])
-        rho, pace = automatic_rho(list(pulls), splits), options.pace
+        rho, pace = automatic_rho(of_inputs(problem, pulls), splits), options.pace
     else:
         given = in_dtype(at_splits(options.rho, splits), dtype)
         rho, pace = stack([given] * len(starts)), options.pace._replace(growth=1.0)
@@ -407,6 +420,12 @@ def split(run: Run, starts: list[Weights], known: State | None = None) -> After:
     W = unstack(tuple(jax.tree.leaves(state.W)), lanes)
     gone = options.join or problem.allsum.world > 1  # of no use, or a part of it elsewhere
     return After(W, settled, None if gone else jax.tree.map(np.asarray, state))
+
+
+def of_inputs(problem: Problem, of_weights: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """What there is for every weight, without columns that are no inputs."""
+    widths = problem.network.widths(problem.n_inputs)
+    return [each[..., : 1 + n] for each, n in zip(of_weights, widths, strict=True)]
 
 
 def revive(problem: Problem, starts: list[Weights], before: list[Weights]) -> list[Weights]:

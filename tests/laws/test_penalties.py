@@ -263,6 +263,21 @@ def test_every_penalty_says_whether_it_is_smooth_and_fits_any_shape():
     assert GroupL2(1.0, "unit").any_shape and SparseGroup().any_shape
 
 
+@rows(lambda row: row.penalty.wide and row.penalty.any_shape)
+@given(rng=seeds, step=any_step, more=st.integers(1, 4))
+def test_columns_of_zeros_change_nothing_where_a_penalty_says_so(row, rng, step, more):
+    v = draw(rng)
+    wider = np.pad(v, [(0, 0), (0, more)])
+    assert np.isclose(value(row.penalty, wider), value(row.penalty, v), rtol=1e-12)
+    w = np.asarray(prox(row.penalty, wider, step))
+    assert not w[:, v.shape[1] :].any()
+    assert np.allclose(w[:, : v.shape[1]], prox(row.penalty, v, step), rtol=1e-12, atol=0)
+
+
+def test_which_penalties_are_blind_to_columns_of_zeros():
+    assert {type(row.penalty).__name__ for row in PENALTIES if not row.penalty.wide} == {"Nuclear", "Mask"}
+
+
 @given(rng=seeds, step=steps, gamma=steps)
 def test_mcp_is_a_hard_threshold_from_step_gamma_on(rng, step, gamma):
     v = draw(rng)

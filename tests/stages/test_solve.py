@@ -173,7 +173,7 @@ def test_a_wide_network_leaks_between_split_and_join():
 
 
 def test_units_that_die_on_the_way_are_left_out(monkeypatch):
-    posed, W = problem(links.ReLU(), penalties.L1(0.01), (30,), n=40, p=40)
+    posed, W = problem(links.ReLU(), penalties.L1(0.01), (40,), n=40, p=40)
     seen, chunk = [], quasi_newton.chunk
 
     def watched(problem, W, *args, **options):
@@ -188,6 +188,6 @@ def test_units_that_die_on_the_way_are_left_out(monkeypatch):
         seen.append([])
         ends.append(join(posed, W, 1e-4, 1500, lambda *rows: None))
     whole, cut = seen
-    assert whole[:8] == [30] * 8  # 200 steps, while units die
-    assert cut[0] == 30 and min(cut[:8]) <= 15 and cut == sorted(cut, reverse=True)
+    assert whole[:8] == [40] * 8  # 200 steps, while units die
+    assert cut[0] == 40 and min(cut[:8]) <= 16 and cut == sorted(cut, reverse=True)
     assert ends[1].objective == pytest.approx(ends[0].objective, rel=1e-2)  # where each of them gave up

@@ -161,6 +161,17 @@ class Block(ABC):
         return (np.asarray(W)[:, 1:] != 0).any(1)
 
     @property
+    def widens(self) -> bool:
+        """Whether more numbers to read change nothing where they are zero, so that a solve may add some."""
+        return False
+
+    def fitted(self, W: Any, n_in: int) -> np.ndarray:
+        """The weights for ``n_in`` numbers, of which some come or go at the end: zeros, or left out."""
+        n_columns = self.shape(n_in)[1]
+        out = np.asarray(W)[:, :n_columns]
+        return np.pad(out, [(0, 0), (0, n_columns - out.shape[1])])
+
+    @property
     def shrinks(self) -> bool:
         """Whether it is the same with fewer units, so that a smaller problem may leave some out."""
         return False

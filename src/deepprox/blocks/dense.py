@@ -61,5 +61,13 @@ class Dense(Block):
     @property
     def shrinks(self) -> bool:
         """Whether it is the same with fewer units: not if units are grouped, or weights told apart."""
-        told_apart = any(np.ndim(leaf) for leaf in jax.tree.leaves(self.penalty))
-        return self.link.elementwise and self.rests and self.penalty.any_shape and not told_apart
+        return self.link.elementwise and self.rests and self.penalty.any_shape and not self._told_apart
+
+    @property
+    def widens(self) -> bool:
+        """Whether zeros beside what it reads change nothing: not if weights are told apart."""
+        return self.penalty.any_shape and self.penalty.wide and not self._told_apart
+
+    @property
+    def _told_apart(self) -> bool:
+        return any(np.ndim(leaf) for leaf in jax.tree.leaves(self.penalty))

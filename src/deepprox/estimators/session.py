@@ -32,7 +32,7 @@ from deepprox.losses.real import Real
 from deepprox.memory import need, of_data, of_fit, of_path
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
-from deepprox.runtime import bucket, keep_programs
+from deepprox.runtime import bucket, keep_programs, shelf
 from deepprox.solution import Solution
 from deepprox.solve import Options, initial, solve
 from deepprox.splitting.state import State
@@ -89,6 +89,12 @@ class Unseen(NamedTuple):
         return errors(loss, self.parts[k].posed.problem.loss, self.outputs(k, X), y)
 
 
+def room_of(X: np.ndarray, network: Network, allsum: Spread) -> int:
+    """How many rows there are with their padding, the same for everybody."""
+    deep = len(network.blocks) > 1 and allsum == same
+    return allsum.room(shelf(*X.shape) if deep else bucket(len(X)))
+
+
 class Session:
     """A fit of one estimator with the settings that it has now.
 
@@ -139,7 +145,7 @@ class Session:
             X, Y, weight, places[counts] = merge(X, Y, weight)
         weight = weight / allsum(weight.sum())
         scale, loss = self._units(network, loss, X, Y, weight, allsum)
-        room = allsum.room(bucket(len(X)))
+        room = room_of(X, network, allsum)
         padding = padded(scale.standardize(X), room), padded(Y, room)
         weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(dtype)
         problem = Problem(network, loss, *padding, weight, allsum)

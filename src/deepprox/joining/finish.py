@@ -166,7 +166,7 @@ def weigh(problem: Problem, before: At, at: At, steps: list[Step], tol: float, a
     falls = 1e-12 if problem.allsum.in_memory else 1e-9
     over = at.certificate > 0.9 * before.certificate and len(steps) > 0
     over = over and at.objective >= steps[-1].objective * (1 - falls)
-    price = cost(problem, at.W, at.free)
+    price = cost(problem, at.free)
     given_up = not over and price > COST and at.n_held > FULL * candidates.N_CANDIDATES
     shorter = min(1.0, SAFE * at.certificate / before.certificate)
     stays = zeros_stay(ravel(before.W), ravel(at.W), point, shorter, at.step * aim / 2)
@@ -202,7 +202,7 @@ def zeros_stay(before: np.ndarray, w: np.ndarray, point: Point, shorter: float, 
     return bool(settled and not np.where(live, made, released).any())
 
 
-def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
+def cost(problem: Problem, free: np.ndarray) -> float:
     """How many quasi-Newton steps take as long as a Newton step on so many weights.
 
     A Newton step multiplies about ``7 m^3 + n m^2`` numbers, since it factorises some twenty times; a
@@ -211,7 +211,7 @@ def cost(problem: Problem, W: Weights, free: np.ndarray) -> float:
     if not problem.allsum.in_memory:
         return COST  # both are passes over the rows
     n, m = problem.n_rows, free.size
-    return max(COST, (7 * m**3 + n * m**2) / (2 * n * sum(w.size for w in W)))
+    return max(COST, (7 * m**3 + n * m**2) / (2 * n * problem.n_weights))
 
 
 def advance(problem: Problem, at: At, at_kink: bool, around: Callable[[], Survey]) -> tuple[At, bool]:

@@ -23,7 +23,7 @@ SMALL = 1000  # weights of a problem that is taken whole: up to there compiling 
 # weights times observations times steps that take as long as compiling another program
 CPU, GPU = 2e10, 2e13
 Kept = tuple[np.ndarray, ...]  # of every hidden block: mask of the units that stay as they are
-LADDER = tuple(sorted(b * 2**k for k in range(20) for b in (4, 6)))  # widths that get compiled
+LADDER = 16, *sorted(b * 2**k for k in range(20) for b in (32, 48))  # widths that get compiled
 
 
 class Live(NamedTuple):
@@ -224,7 +224,7 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps:
     that ``steps`` steps on the live units could save on a GPU is little.
     """
     full = whole(problem)
-    n_all = n_weights(full.shapes)
+    n_all = problem.n_weights
     if jax.default_backend() != "cpu" and not widths and not _worth(problem, n_all, steps):
         return full
     if not all(block.shrinks for block in problem.network.blocks):
@@ -235,14 +235,13 @@ def live_part(problem: Problem, live: Live, widths: tuple[int, ...] = (), steps:
         return full
     part = full._replace(places=places)
     network = part.cut(problem.network)
-    if n_weights(network.shapes(problem.X.shape[1])) > n_all / 2:
-        return full
-    return part._replace(problem=replace(problem, network=network))
+    smaller = replace(problem, network=network)
+    return full if smaller.n_weights > n_all / 2 else part._replace(problem=smaller)
 
 
 def shrinks(problem: Problem, W: Weights, widths: tuple[int, ...], steps: int) -> bool:
     """Whether so many units have died that ``steps`` steps without them are worth another compilation."""
-    if not problem.allsum.in_memory or not _worth(problem, sum(w.size for w in W), steps):
+    if not problem.allsum.in_memory or not _worth(problem, problem.n_weights, steps):
         return False
     return not live_part(problem, canonical(problem.network, W)[1], widths).all_of_it
 

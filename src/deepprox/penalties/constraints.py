@@ -17,6 +17,7 @@ class NonNegative(Penalty):
     """``0`` where every ``w_j >= 0``, infinite elsewhere: weights that only add."""
 
     convex: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return _unless((w >= 0).all(), w.dtype)
@@ -34,6 +35,7 @@ class Box(Penalty):
     endless = ("low", "high")
     smooth: ClassVar[bool] = False
     convex: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def check(self) -> None:
         """Zero weights are in the box."""

@@ -30,6 +30,9 @@ class Penalty(ABC):
     restricts: ClassVar[bool] = True
     """Weights held at zero change nothing for the others: among these the prox is what it was."""
 
+    wide: ClassVar[bool] = False
+    """More columns change nothing where their weights are zero: they cost nothing and stay zero."""
+
     endless: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that may be infinite: all others are finite numbers."""
 

@@ -16,6 +16,7 @@ class Zero(Penalty):
 
     convex: ClassVar[bool] = True
     straight: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return jnp.zeros((), w.dtype)
@@ -31,6 +32,7 @@ class L1(Penalty):
     alpha: Number = 1.0
     convex: ClassVar[bool] = True
     straight: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(w)).sum()
@@ -45,6 +47,7 @@ class L2(Penalty):
 
     alpha: Number = 1.0
     convex: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha / 2 * w**2).sum()
@@ -60,6 +63,7 @@ class ElasticNet(Penalty):
     alpha: Number = 1.0
     l1_ratio: Number = 0.5
     convex: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def check(self) -> None:
         """A share lies between 0 and 1."""

@@ -50,6 +50,7 @@ class GroupL2(_Grouped):
     alpha: Number = 1.0
     by: Groups = static(default="input")
     convex: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def _norms(self, w: Array) -> Array:
         """The sizes of the groups, one row or one column."""
@@ -86,6 +87,7 @@ class SparseGroup(_Grouped):
     l1_ratio: Number = 0.5
     by: Groups = static(default="input")
     convex: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def check(self) -> None:
         """Groups that cover the columns, and a share between 0 and 1."""
@@ -111,6 +113,7 @@ class MaxNorm(Penalty):
     alpha: Number = 1.0
     smooth: ClassVar[bool] = False
     convex: ClassVar[bool] = True
+    wide: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(w).max(-1, keepdims=True)).sum()

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ class L0(Penalty):
     """``alpha * sum [w_j != 0]``: the count of weights that are not zero."""
 
     alpha: Number = 1.0
+    wide: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(jnp.sign(w))).sum()
@@ -39,6 +41,7 @@ class MCP(Penalty):
     alpha: Number = 1.0
     gamma: Number = 3.0
     endless = ("gamma",)
+    wide: ClassVar[bool] = True
 
     def check(self) -> None:
         """A turn that takes some way."""
@@ -68,6 +71,7 @@ class SCAD(Penalty):
 
     alpha: Number = 1.0
     a: Number = 3.7
+    wide: ClassVar[bool] = True
 
     def check(self) -> None:
         """Fan and Li's condition."""
@@ -99,6 +103,7 @@ class CappedL1(Penalty):
     alpha: Number = 1.0
     cap: Number = 1.0
     endless = ("cap",)
+    wide: ClassVar[bool] = True
 
     def check(self) -> None:
         """Room below the cap."""
@@ -121,6 +126,7 @@ class Bridge(Penalty):
 
     alpha: Number = 1.0
     q: float = static(default=0.5)
+    wide: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (is_number(self.q) and 0 < self.q < 1):
@@ -158,6 +164,8 @@ def _bridge_start(k: Array, q: float) -> tuple[Array, int]:
 
 class _Concave(Penalty):
     """``sum phi(|w_j|)``, ``phi(0) = 0``, ``phi`` rising and concave, ``phi'`` convex."""
+
+    wide: ClassVar[bool] = True
 
     @abstractmethod
     def _phi(self, size: Array) -> Array:
@@ -239,6 +247,7 @@ class StudentT(Penalty):
     alpha: Number = 1.0
     df: Number = 1.0
     scale: Number = 1.0
+    wide: ClassVar[bool] = True
 
     def check(self) -> None:
         """The parameters of a distribution."""

@@ -73,7 +73,8 @@ def w_step(block: Block, W: Array, S: Array, C: Array, L: Array, inner: int) -> 
     displacement ``D``, a test in difference form that rounding does not disturb; else ``L`` grows.
     """
     eps = float(jnp.finfo(S.dtype).eps)
-    L = jnp.maximum(0.7 * L, jnp.trace(S) / S.shape[0])
+    # what is always zero bends nothing, however much of it there is
+    L = jnp.maximum(0.7 * L, jnp.trace(S) / jnp.maximum(jnp.count_nonzero(jnp.diag(S)), 1))
 
     def value(W: Array, WS: Array) -> Array:
         return ((WS / 2 - C) * W).sum() + block.value(W)
