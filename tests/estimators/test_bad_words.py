@@ -40,7 +40,7 @@ FIELDS = [
     (cls, field.name)
     for cls in WORDS
     for field in fields(cls)
-    if not field.metadata.get("static") and field.name != "mask"
+    if not field.metadata.get("static") and field.name not in ("mask", "penalty")
 ]
 
 
@@ -97,6 +97,14 @@ def test_arrays_fit_the_shapes(word):
 def test_masks(mask):
     with pytest.raises(ValueError, match=r"needs a mask of numbers|mask has shape"):
         fit(penalties.Mask(mask))
+
+
+@pytest.mark.parametrize("penalty", [None, 0.1, "l1", penalties.L1], ids=repr)
+def test_a_mask_takes_a_penalty_for_the_others(penalty):
+    with pytest.raises(TypeError, match="Mask needs a penalty for the free weights"):
+        fit(penalties.Mask([[1, 0, 1]], penalty))
+    with pytest.raises(ValueError, match="alpha of L1 must be a finite number"):
+        fit(penalties.Mask([[1, 0, 1]], penalties.L1(np.nan)))
 
 
 @pytest.mark.parametrize("by", [[0, 1, 1], np.array([0, 1]), None, 5, (0, 2), (0.5,)], ids=repr)
