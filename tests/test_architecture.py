@@ -21,7 +21,7 @@ LAYERS = [
     {"network"},
     {"problem", "budget"},
     {"splitting", "joining", "batches"},
-    {"scouting", "solution", "folds", "room"},
+    {"scouting", "solution", "folds", "room", "screening"},
     {"solve", "moving"},
     {"statistics"},
     {"pruned"},

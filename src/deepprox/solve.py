@@ -23,6 +23,7 @@ from deepprox.problem import Network, Problem, Weights
 from deepprox.room import as_it_is, room
 from deepprox.runtime import keep_memory, precision, products_asked
 from deepprox.scouting import FORK, leak, scout
+from deepprox.screening import in_turns, suits
 from deepprox.solution import Solution
 from deepprox.splitting import admm
 from deepprox.splitting import state as state_
@@ -114,6 +115,9 @@ def solve(
     """
     check_spread(problem, options)
     keep_memory()
+    plain = options.join and options.rho is None and options.budget is None
+    if plain and suits(problem.network, problem.X.shape[1], problem.allsum):
+        return by_inputs(problem, starts, options, watch, stages or Stages())
     # without a join phase a fit nearby begins with all variables, and a budget counts all weights
     seen = room(problem) if options.join and options.budget is None else as_it_is(problem)
     run = Run(seen.problem, options, stages or Stages(), Diary(len(starts), watch))
@@ -148,8 +152,9 @@ def told(run: "Run", found: "Best") -> Solution:
     if found.held:
         message += ", among networks with the same zeros"
     found.objectives[best] = end.objective
+    facts = {name: fact for name, fact in end._asdict().items() if name not in ("slopes", "step")}
     return Solution(
-        **end._asdict() | {"n_iter": len(history)},
+        **facts | {"n_iter": len(history)},
         penalty=end.objective - end.loss,
         primal=0.0 if options.join else last["primal"],
         dual=0.0 if options.join else last["dual"],
@@ -186,6 +191,29 @@ def as_drawn(problem: Problem, W: Weights, steps: int) -> Solution:
         history=[row | {"n_nonzero": sum(int(np.count_nonzero(w)) for w in W)}],
         seconds={},
     )
+
+
+def by_inputs(
+    problem: Problem, starts: list[Weights], options: Options, watch: Watch | None, stages: Stages
+) -> Solution:
+    """The solution of a network of many inputs: on some of them from the best start, then on others."""
+    diary, found = Diary(len(starts), watch), []
+    run, stages.diary = Run(problem, options, stages, diary), diary
+
+    def begin(few: Problem, starts: list[Weights], aim: float) -> Joined:
+        first = run._replace(problem=few, options=options._replace(tol=aim))
+        found.append(best_of(first, stages.run(lambda: starts), None))
+        return found[0].joined
+
+    def go_on(few: Problem, W: Weights, memory: Memory | None, aim: float) -> Joined:
+        best, tries = found[0].best, options.tries if aim <= options.tol else 0
+        left = max(options.max_iter - diary.length(best), 0)
+        note = partial(diary.tell, lane=best)
+        return join(few, W, aim, left, note, True, options.widths, memory, stages, tries)
+
+    end = in_turns(problem, starts, options.tol, options.warm, begin, go_on)
+    diary.lap("join")
+    return told(run, found[0]._replace(joined=end))
 
 
 class Run(NamedTuple):

@@ -165,6 +165,11 @@ class Block(ABC):
         """Whether more numbers to read change nothing where they are zero, so that a solve may add some."""
         return False
 
+    @property
+    def screens(self) -> bool:
+        """Whether most of what it reads may leave, number by number, as its prox says of each."""
+        return False
+
     def fitted(self, W: Any, n_in: int) -> np.ndarray:
         """The weights for ``n_in`` numbers, of which some come or go at the end: zeros, or left out."""
         n_columns = self.shape(n_in)[1]

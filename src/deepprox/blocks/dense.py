@@ -69,5 +69,10 @@ class Dense(Block):
         return self.penalty.any_shape and self.penalty.wide and not self._told_apart
 
     @property
+    def screens(self) -> bool:
+        """Whether inputs may leave one by one, and none has a strength of its own."""
+        return self.penalty.screens and self.widens
+
+    @property
     def _told_apart(self) -> bool:
         return any(np.ndim(leaf) for leaf in jax.tree.leaves(self.penalty))

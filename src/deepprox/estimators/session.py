@@ -33,6 +33,7 @@ from deepprox.memory import need, of_data, of_fit, of_path
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
 from deepprox.runtime import bucket, keep_programs, shelf
+from deepprox.screening import FIRST, suits
 from deepprox.solution import Solution
 from deepprox.solve import Options, initial, solve
 from deepprox.splitting.state import State
@@ -330,9 +331,17 @@ class Session:
         self._need_memory(problem)
         return self.random(problem, scale, self.settings["n_init"]), False
 
+    def _by_inputs(self, problem: Problem) -> bool:
+        """Whether a network is solved on some of its inputs at a time."""
+        plain = self.settings["join"] and isinstance(self.settings["rho"], str)
+        free = plain and resolve_limits(self.settings, problem) is None
+        return free and suits(problem.network, problem.X.shape[1], problem.allsum)
+
     def _need_memory(self, problem: Problem) -> None:
         """A sentence about a fit from random starts that this machine has no memory for."""
         (n, n_in), network = problem.X.shape, problem.network
+        if self._by_inputs(problem):
+            n_in = min(n_in, 2 * FIRST)
         batch = _resolve.resolve_batch(self.settings, problem, n)
         sweeps = len(network.blocks) > 1 and self.settings["splits"] == "all" and not batch
         blocks, itemsize = (network.shapes(n_in), network.numbers(n_in)), problem.X.dtype.itemsize

@@ -34,7 +34,7 @@ class Joined(NamedTuple):
     """A stationary point in canonical form, or as near to one as the budget allowed.
 
     ``lasts`` is how many times as strong the penalty may be until one of its units no longer pays, if one was
-    tried.
+    tried. ``slopes`` and ``step`` are those that the certificate was found with.
     """
 
     W: tuple[np.ndarray, ...]
@@ -49,6 +49,8 @@ class Joined(NamedTuple):
     n_iter: int
     memory: Any = None
     lasts: float | None = None
+    slopes: Any = None
+    step: float = 1.0
 
 
 class Task(NamedTuple):
@@ -231,7 +233,8 @@ def judge(task: Task, at: Known) -> Known:
     if status:
         within = held_within(problem, W, slopes, point)
         numbers = objective, float(point.loss), certificate, at.n_held, within, at.strict
-        return at._replace(joined=Joined(W, live, *numbers, status, at.n_iter, at.memory, at.lasts))
+        at_end = Joined(W, live, *numbers, status, at.n_iter, at.memory, at.lasts)
+        return at._replace(joined=at_end._replace(slopes=slopes, step=at.step))
     # certified on its part and not on the whole: something outside wants to come alive
     wakes = float(look(at.part.problem, at.W, at.slopes, at.step).certificate) <= task.tol
     part = whole(problem) if wakes else live_part(problem, live, task.widths, left)

@@ -33,6 +33,9 @@ class Penalty(ABC):
     wide: ClassVar[bool] = False
     """More columns change nothing where their weights are zero: they cost nothing and stay zero."""
 
+    screens: ClassVar[bool] = False
+    """Charges every column by itself and holds it at zero against a small pull: columns can be left out."""
+
     endless: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that may be infinite: all others are finite numbers."""
 

@@ -33,6 +33,7 @@ class L1(Penalty):
     convex: ClassVar[bool] = True
     straight: ClassVar[bool] = True
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(w)).sum()
@@ -64,6 +65,7 @@ class ElasticNet(Penalty):
     l1_ratio: Number = 0.5
     convex: ClassVar[bool] = True
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     def check(self) -> None:
         """A share lies between 0 and 1."""

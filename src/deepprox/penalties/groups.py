@@ -38,6 +38,11 @@ class _Grouped(Penalty):
         """Given groups belong to weights with as many columns."""
         return isinstance(self.by, str)
 
+    @property
+    def screens(self) -> bool:  # type: ignore[override]
+        """Whole inputs leave, each for itself."""
+        return self.by == "input"
+
 
 @struct
 class GroupL2(_Grouped):

@@ -23,6 +23,7 @@ class L0(Penalty):
 
     alpha: Number = 1.0
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
         return (self.alpha * jnp.abs(jnp.sign(w))).sum()
@@ -42,6 +43,7 @@ class MCP(Penalty):
     gamma: Number = 3.0
     endless = ("gamma",)
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     def check(self) -> None:
         """A turn that takes some way."""
@@ -72,6 +74,7 @@ class SCAD(Penalty):
     alpha: Number = 1.0
     a: Number = 3.7
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     def check(self) -> None:
         """Fan and Li's condition."""
@@ -104,6 +107,7 @@ class CappedL1(Penalty):
     cap: Number = 1.0
     endless = ("cap",)
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     def check(self) -> None:
         """Room below the cap."""
@@ -127,6 +131,7 @@ class Bridge(Penalty):
     alpha: Number = 1.0
     q: float = static(default=0.5)
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (is_number(self.q) and 0 < self.q < 1):
@@ -166,6 +171,7 @@ class _Concave(Penalty):
     """``sum phi(|w_j|)``, ``phi(0) = 0``, ``phi`` rising and concave, ``phi'`` convex."""
 
     wide: ClassVar[bool] = True
+    screens: ClassVar[bool] = True
 
     @abstractmethod
     def _phi(self, size: Array) -> Array:
