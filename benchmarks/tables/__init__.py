@@ -7,7 +7,9 @@ Tables of scikit-learn and statsmodels are there after an installation. Those of
 has them (Debian: ``r-base-core`` and ``r-cran-`` with modeldata, cardata, mass, ggplot2, pscl, mclust, earth,
 dslabs, th.data, psychtools). LassoNet joins in where ``make peers`` has put it. Every fit is a line of
 ``benchmarks/results/tables.jsonl``, and a run goes on after those that are there; the page is ``tables.md``.
-``--out=`` names another folder, and ``--jobs=2`` makes two fits at a time.
+``--out=`` names another folder, ``--data=tables.npz`` a file that
+``python -m benchmarks defaults --export=tables.npz`` has written where R is, and ``--jobs=2`` makes two fits
+at a time.
 """
 
 from benchmarks.tables.run import main

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 
 from benchmarks.tables.peers import DEFAULTS, TUNED
 from benchmarks.tables.record import Table
-from benchmarks.tables.sets import load
+from benchmarks.tables.sets import load, stored
 
 PEERS = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 LASSONET = {"lassonet": "path", "lassonet, tuned": "folds"}
@@ -106,7 +106,12 @@ def main() -> None:
     given = options()
     out = Path(given.get("out", RESULTS))
     lines = out / "tables.jsonl"
-    tables, missing = load(given["tables"].split(",") if given.get("tables") else None)
+    some = given["tables"].split(",") if given.get("tables") else None
+    if given.get("data"):
+        every, missing = stored(Path(given["data"])), []
+        tables = [table for table in every if some is None or table.name in some]
+    else:
+        tables, missing = load(some)
     if missing:
         print("Not on this machine:", ", ".join(missing))
     if not PEERS.exists():
