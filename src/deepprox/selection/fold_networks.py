@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
@@ -62,8 +63,8 @@ class Task(NamedTuple):
 
     @property
     def loss(self) -> Loss:
-        """The loss of all rows."""
-        loss: Loss = self.posed.problem.loss
+        """The loss of all rows, on the host."""
+        loss: Loss = jax.tree.map(np.asarray, self.posed.problem.loss)
         return loss
 
     @classmethod
@@ -176,7 +177,7 @@ class SideBySide(FoldNetworks):
         dtype, places = problem.X.dtype, task.posed.places
         given = strengths(STRENGTHS if is_auto(alphas) else alphas)
         count = given if isinstance(given, int) else len(given)
-        need(of_path(count, problem.network.n_weights(session.random(problem, task.posed.scale, 1)[0])))
+        need(of_path(count, sum(a * b for a, b in problem.network.shapes(problem.X.shape[1]))))
         with precision(dtype):
             self.strength = Strength.of(task.plain, problem.X.shape[1], problem.y.shape[1], dtype)
             self.alphas = session.strengths(problem, given, eps) if isinstance(given, int) else given
