@@ -5,6 +5,7 @@ from importlib import import_module
 
 ALL = [
     "one_block",
+    "columns",
     "iris",
     "digits",
     "certificates",

@@ -4,6 +4,7 @@ A formula that takes them from ``namespace(z)`` can be differentiated and compil
 JAX: at once, in any process.
 """
 
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,12 @@ def namespace(z: Any) -> Any:
 
 def answers_numpy(*words: Any) -> bool:
     """Whether formulas of these words give NumPy for NumPy: those of this package do, by the laws."""
-    return all(type(word).__module__.split(".")[0] == "deepprox" for word in words)
+    return all(_ours(type(word).__module__) for word in words)
+
+
+@cache
+def _ours(module: str) -> bool:
+    return module.split(".")[0] == "deepprox"
 
 
 def as_taken(array: Any, *words: Any) -> Any:
@@ -42,17 +48,22 @@ def _logsumexp(z: np.ndarray, axis: int) -> np.ndarray:
 
 _SHARED = (
     "abs",
+    "asarray",
     "clip",
     "concatenate",
     "exp",
     "expm1",
     "log",
+    "log1p",
     "maximum",
     "minimum",
+    "ones_like",
     "sign",
     "sin",
+    "sqrt",
     "tanh",
     "where",
+    "zeros_like",
 )
 _NUMPY = SimpleNamespace(
     **{name: getattr(np, name) for name in _SHARED},

@@ -63,6 +63,18 @@ class Design(ABC):
     def array(self) -> np.ndarray:
         """All of it, dense."""
 
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[np.ndarray, ...]:
+        """The arrays that it is made of."""
+
+    @abstractmethod
+    def doubled(self) -> "Design":
+        """The same in double precision."""
+
+    def __matmul__(self, M: np.ndarray) -> np.ndarray:
+        return self.forward(M.T)
+
     def columns(self, which: np.ndarray) -> np.ndarray:
         """Some of the columns, dense."""
         return self.take(which).array()
@@ -99,6 +111,13 @@ class Whole(Design):
 
     def squares(self, weight: np.ndarray) -> np.ndarray:
         return np.asarray(np.einsum("i,ij,ij->j", weight.astype(self.dtype, copy=False), self.X, self.X))
+
+    @property
+    def parts(self) -> tuple[np.ndarray, ...]:
+        return (self.X,)
+
+    def doubled(self) -> "Whole":
+        return Whole(self.X.astype(float, copy=False))
 
     def array(self) -> np.ndarray:
         return self.X
@@ -154,11 +173,18 @@ class Sparse(Design):
 
     def squares(self, weight: np.ndarray) -> np.ndarray:
         weight = weight.astype(self.dtype, copy=False)
-        column = np.repeat(np.arange(self.shape[1]), np.diff(self.A.indptr))
-        of_rows = weight[self.A.indices]
-        apart = np.bincount(column, of_rows * (self.A.data - self.shift[column]) ** 2, self.shape[1])
-        rest = weight.sum() - np.bincount(column, of_rows, self.shape[1])
-        return (apart + rest * self.shift**2).astype(self.dtype)
+        square = scipy.sparse.csc_array((self.A.data**2, self.A.indices, self.A.indptr), shape=self.shape)
+        if not self.shifted:
+            return np.asarray(square.T @ weight)
+        cross = self.shift * (2 * (self.A.T @ weight) - self.shift * weight.sum())
+        return np.asarray(np.maximum(square.T @ weight - cross, 0.0))
+
+    @property
+    def parts(self) -> tuple[np.ndarray, ...]:
+        return self.A.data, self.A.indices, self.A.indptr, self.shift
+
+    def doubled(self) -> "Sparse":
+        return Sparse(self.A.astype(float, copy=False), self.shift.astype(float))
 
     def array(self) -> np.ndarray:
         dense = self.A.toarray(order="F")

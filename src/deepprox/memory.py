@@ -16,6 +16,7 @@ SMALL = 2**28  # bytes that are not worth looking for
 COPIES = 3  # of the data: as given, standardised, and padded for programs
 GRAMS = 3  # matrices of products that the split phase holds for each block
 STEPS = 90  # numbers for each weight: the pairs of quasi-Newton steps of two routes, before and after
+COLUMNS = 16  # numbers for each weight where columns are taken as they are needed
 PASS = 8  # numbers for each unit and observation: what sweeps and gradients keep
 DRAWN = 6  # numbers for each entry of a row of a batch, and of what its units do
 ROWS = 16 * 50  # bytes for each row of a batch: its number, in the batches whose rows are drawn at once
@@ -95,6 +96,11 @@ def of_fit(
         row = starts * 4 * DRAWN * (reads[0] + units) + ROWS
         costs.append(Cost(batch * row, "batches of rows", "take a smaller batch_size"))
     return costs
+
+
+def of_columns(weights: int) -> Cost:
+    """Cost of a fit that takes columns of the inputs as it needs them."""
+    return Cost(COLUMNS * 8 * weights, f"numbers for each of {weights:.6g} weights", "select columns first")
 
 
 def of_sums(shapes: Sequence[tuple[int, int]], itemsize: int) -> Cost:

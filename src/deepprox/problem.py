@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from deepprox.arrays import answers_numpy
 from deepprox.losses import Loss
 from deepprox.network import Network, Pass, Weights
 from deepprox.spreading import Spread, same
@@ -61,6 +62,8 @@ class Problem:
         """``eta`` of the best constant prediction."""
         weight, y = np.asarray(self.weight), np.asarray(self.y)
         total, mass = self.allsum((weight @ y, weight.sum()))
+        if answers_numpy(self.loss):
+            return np.asarray(jax.tree.map(np.asarray, self.loss).inverse_mean(np.asarray(total / mass)))
         return np.asarray(_level(self.loss, total / mass))
 
     def data_loss(self, eta: Array) -> Array:

@@ -11,7 +11,7 @@ from deepprox import batches
 from deepprox.blocks import Block
 from deepprox.budget import Budget
 from deepprox.diary import Diary, Stages, Watch
-from deepprox.joining import quasi_newton
+from deepprox.joining import quasi_newton, working_set
 from deepprox.joining.certificate import unravel
 from deepprox.joining.descent import stack, unstack
 from deepprox.joining.join import Joined, join
@@ -135,9 +135,13 @@ def best_of(run: "Run", starts: list[Weights], memory: Memory | State | None) ->
     problem, options = run.problem, run.options
     # from a solution on these data all is finite that any penalty with its kinks at zero allows
     known = options.warm and memory is not None and problem.network.smooth
+    free = options.join and options.budget is None and not (options.batch or options.sweeps)
+    by_columns = free and working_set.takes(problem)
     # where rows are many, a look at all of them costs more than one at every penalty
-    if not known and (options.batch or not all(finite(problem, W) for W in starts)):
+    if by_columns or (not known and (options.batch or not all(finite(problem, W) for W in starts))):
         starts = [all_allowed(problem.network, W) for W in starts]
+    if by_columns:
+        return one_by_one(run, starts)
     return joined(run, starts, memory) if options.join else split_alone(run, starts, memory)
 
 
@@ -241,6 +245,21 @@ class Best(NamedTuple):
     objectives: np.ndarray
     straight: int = 0
     held: Network | None = None
+
+
+def one_by_one(run: Run, starts: list[Weights]) -> Best:
+    """The join phase of every start, once of equal ones, where that is sooner than to choose among them."""
+    problem, options, stages, diary = run
+    ends: list[Joined] = []
+    first = [next(k for k, W in enumerate(starts) if (W[0] == V[0]).all()) for V in starts]
+    for k, W in enumerate(starts):
+        tell = partial(diary.tell, lane=k)
+        again = ends[first[k]] if first[k] < k else None
+        ends.append(again or join(problem, W, options.tol, options.max_iter, tell, stages=stages))
+    objectives = np.array([end.objective for end in ends])
+    best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
+    diary.lap("join")
+    return Best(ends[best], best, objectives)
 
 
 def joined(run: Run, starts: list[Weights], memory: Memory | State | None) -> Best:

@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import tracemalloc
+import warnings
 from functools import partial
 
 import jax
@@ -118,6 +119,24 @@ def test_sparse_inputs(model, inputs, sparse):
     other = with_network(model, ReLU())
     X = inputs * (inputs > 3)
     np.testing.assert_array_equal(other.predict(sparse(X)), other.predict(X))
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)])
+def test_many_sparse_inputs_are_multiplied_as_they_are(hidden):
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(300, 900, 0.01, format="csr", random_state=0)
+    given = {"penalty": "l2", "alpha": 0.1, "max_iter": 20, "random_state": 0}
+    model = DeepRegressor(hidden, **given)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(X, rng.normal(size=300))
+    tall = scipy.sparse.random(20_000, 900, 0.001, format="csc", random_state=1)
+    forward_of(model.fitted_)
+    tracemalloc.start()
+    ours = model.predict(tall)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(ours, model.predict(tall.toarray()), rtol=1e-9, atol=1e-10)
+    assert peak < 20_000 * 900 * 8 / 10
 
 
 def test_pieces_are_one_prediction_in_bounded_memory(model):

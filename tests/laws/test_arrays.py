@@ -7,7 +7,7 @@ from hypothesis import given
 
 from deepprox.arrays import answers_numpy
 from numerics import seeds, wide
-from rows import GROUP_LINKS, LINKS, LOSSES
+from rows import GROUP_LINKS, LINKS, LOSSES, PENALTIES
 
 SHAPE = (20, 6)
 FORMULAS = [
@@ -18,6 +18,25 @@ FORMULAS = [
         for row in LOSSES
     ),
 ]
+for row in LOSSES:
+    if row.loss.by_formula:
+        FORMULAS += [
+            pytest.param(
+                row.loss,
+                lambda loss, z, y, k=k: loss.derivatives(z, y)[k],
+                row.response,
+                id=f"{k + 1}. of {row}",
+            )
+            for k in range(2)
+        ]
+for row in PENALTIES:
+    if row.penalty.by_formula and row.penalty.any_shape:
+        each = {
+            "prox": lambda penalty, z, _: penalty.prox(z, 0.7),
+            "1.": lambda penalty, z, _: penalty.derivatives(z)[0],
+            "2.": lambda penalty, z, _: penalty.derivatives(z)[1],
+        }
+        FORMULAS += [pytest.param(row.penalty, f, None, id=f"{name} of {row}") for name, f in each.items()]
 every = pytest.mark.parametrize("word, formula, response", FORMULAS)
 in_both = pytest.mark.parametrize("dtype", ["float32", "float64"])
 

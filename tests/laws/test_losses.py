@@ -197,3 +197,15 @@ def test_float32(row, rng, step):
     double = tuple(a.astype(float) for a in (v, y))
     best = objective(row.loss, prox(row.loss, *double, step, v.astype(float), 100), *double, step)
     assert np.all(objective(row.loss, end.astype(float), *double, step) <= best + 1e-4 * (0.1 + np.abs(best)))
+
+
+@pytest.mark.parametrize("row", [row for row in LOSSES if row.loss.by_formula], ids=str)
+@given(rng=seeds)
+def test_derivatives_are_those_of_the_value(row, rng):
+    eta, y = rng.normal(0, 2, (5, 3)), row.response(rng, (5, 3))
+    one = lambda e, t: row.loss.value(e[None], t[None])[0]  # noqa: E731
+    slope, bend = row.loss.derivatives(eta, y)
+    np.testing.assert_allclose(slope, jax.vmap(jax.grad(one))(eta, y), rtol=1e-9, atol=1e-11)
+    full = bend if bend.ndim == 3 else bend[:, :, None] * np.eye(3)
+    np.testing.assert_allclose(full, jax.vmap(jax.hessian(one))(eta, y), rtol=1e-9, atol=1e-11)
+    assert not row.loss.quadratic or (bend == 1).all()

@@ -375,3 +375,20 @@ def test_a_mistake_is_one_sentence(mistake, sentence):
 @every
 def test_rows_are_in_range(row):
     assert row.penalty.check() is None
+
+
+@rows(lambda row: row.penalty.by_formula)
+@given(rng=seeds)
+def test_derivatives_are_those_of_the_value(row, rng):
+    shape = np.shape(getattr(row.penalty, "mask", np.zeros(SHAPE)))
+    w = wide(rng, shape)
+    if not np.isfinite(row.penalty.value(w)):
+        w = np.asarray(row.penalty.prox(w, 1.0))
+        w = np.where(w == 0, 0.5, w) * np.broadcast_to(getattr(row.penalty, "mask", 1.0), shape)
+    by_jax = jax.grad(row.penalty.value)
+    slope, bend = row.penalty.derivatives(w)
+    alive = w != 0
+    np.testing.assert_allclose(row.penalty.value(w), row.penalty.value(jnp.asarray(w)), rtol=1e-12)
+    np.testing.assert_allclose(slope[alive], by_jax(w)[alive], rtol=1e-9, atol=1e-12)
+    along = jax.jvp(by_jax, (w,), (np.ones_like(w),))[1]  # weights do not interact
+    np.testing.assert_allclose(bend[alive], along[alive], rtol=1e-9, atol=1e-12)

@@ -22,6 +22,7 @@ import numpy as np
 from jax import Array, lax
 
 from deepprox.activities import Activity
+from deepprox.arrays import as_taken, namespace
 from deepprox.checks import shown
 from deepprox.links import Identity, Link
 from deepprox.penalties import Number, Penalty, Zero
@@ -255,13 +256,22 @@ class Block(ABC):
 
     def value(self, W: Array) -> Array:
         """The penalty at ``W``, with or without its bias column; infinite with a bias that there is not."""
+        W = as_taken(W, self.penalty)
         value = self.penalty.value(W[:, self.first :])
-        return value if self.bias else jnp.where((W[:, 0] == 0).all(), value, jnp.inf)
+        return value if self.bias else namespace(W).where((W[:, 0] == 0).all(), value, math.inf)
 
     def prox(self, V: Array, step: Number) -> Array:
         """The prox of that penalty; a free bias stays where it is."""
-        left = V[:, : self.first] if self.bias else jnp.zeros_like(V[:, :1])
-        return jnp.concatenate([left, self.penalty.prox(V[:, self.first :], step)], axis=1)
+        V = as_taken(V, self.penalty)
+        xp = namespace(V)
+        left = V[:, : self.first] if self.bias else xp.zeros_like(V[:, :1])
+        return xp.concatenate([left, self.penalty.prox(V[:, self.first :], step)], axis=1)
+
+    def derivatives(self, W: Any) -> tuple[np.ndarray, np.ndarray]:
+        """First and second derivatives of that penalty, where no weight is zero; it is one ``by_formula``."""
+        slope, bend = np.zeros_like(W), np.zeros_like(W)
+        slope[:, self.first :], bend[:, self.first :] = self.penalty.derivatives(W[:, self.first :])
+        return slope, bend
 
     # What its units do
 

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from deepprox.blocks.contract import Block, Facing
-from deepprox.struct import struct
+from deepprox.struct import replace, struct
 
 
 @struct
@@ -35,6 +35,14 @@ class Dense(Block):
     def readers(self, W: Any) -> np.ndarray:
         return np.count_nonzero(W[:, 1:], axis=0)
 
+    def used(self, W: Any) -> np.ndarray:
+        return np.asarray((W[:, 1:] != 0).any(0))
+
+    def without(self, W: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        out = np.array(W)
+        out[:, 1:][:, numbers] = 0
+        return out
+
     def features(self, reads: Array) -> Array:
         """``F = [1, reads]``: ``z = F W'``."""
         return jnp.concatenate([jnp.ones_like(reads[:, :1]), reads], axis=1)
@@ -49,6 +57,18 @@ class Dense(Block):
     def bound(self, W: Array, n_in: int) -> Array:
         """``|A'A| 1``, which is closer."""
         return jnp.abs(W[:, 1:].T @ W[:, 1:]).sum(0)
+
+    def on(self, columns: np.ndarray, n_columns: int) -> "Dense":
+        """The block with some columns of its weights alone; a penalty that tells them apart keeps theirs.
+
+        The bias is column 0, and one of them.
+        """
+        met = columns[self.first :] - self.first
+
+        def cut(leaf: Any) -> Any:
+            return leaf[..., met] if np.ndim(leaf) and leaf.shape[-1] == n_columns - self.first else leaf
+
+        return replace(self, penalty=jax.tree.map(cut, self.penalty))
 
     def facing(self, W: Array, target: Array, n_before: int, inputs: Array | None) -> Facing:
         """By ``A'A``, once for all steps."""

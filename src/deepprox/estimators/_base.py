@@ -192,7 +192,8 @@ class DeepBase(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs. Sparse ones are made dense.
+            Inputs. Sparse ones stay sparse where there are no hidden layers and the penalty adds up single
+            weights (none, lasso, ridge, both, MCP, SCAD, constraints); else they are made dense.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Response.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from deepprox import saving
+from deepprox.design import Design
 from deepprox.diary import Stages
 from deepprox.files import folder_of, target_of
 from deepprox.joining.descent import Descent
@@ -28,6 +29,7 @@ from deepprox.joining.kinks import Slopes
 from deepprox.joining.live import Live
 from deepprox.joining.pruning import Less
 from deepprox.joining.quasi_newton import Info, Memory, State
+from deepprox.joining.working_set import Found
 from deepprox.problem import Problem
 from deepprox.solution import Solution
 from deepprox.solve import After
@@ -43,7 +45,7 @@ def state(**fields: Any) -> Any:
     return splitting.State(**fields) if "Z" in fields else State(**fields)
 
 
-RECORDED = After, Descent, Finish, Info, Less, Live, Memory, Slopes, Solution, Step
+RECORDED = After, Descent, Finish, Found, Info, Less, Live, Memory, Slopes, Solution, Step
 RECORDS: dict[str, Any] = {saving.name_of(cls): cls for cls in RECORDED} | {"State": state}
 SETTINGS = ("splits", "join", "batch_size", "n_init", "max_iter", "tol", "warm_start", "random_state")
 
@@ -100,7 +102,8 @@ def fingerprint(problem: Problem, settings: dict[str, Any], more: tuple[Any, ...
     text = f"{version('deepprox')} {told} {structure} {spread.rank} {spread.world} {spread.parts}"
     digest = hashlib.sha256(text.encode())
     rho = settings["rho"] if not isinstance(settings["rho"], str) else ()
-    for leaf in jax.tree.leaves((problem.X, problem.y, problem.weight, words, rho, more)):
+    X = problem.X.parts if isinstance(problem.X, Design) else problem.X
+    for leaf in jax.tree.leaves((X, problem.y, problem.weight, words, rho, more)):
         array = np.ascontiguousarray(leaf)
         digest.update(f"{array.shape} {array.dtype}".encode())
         digest.update(array.view(np.uint8).data if array.ndim else array.tobytes())

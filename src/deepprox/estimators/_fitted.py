@@ -7,10 +7,13 @@ import jax
 import numpy as np
 
 from deepprox.blocks import Block
+from deepprox.design import Design
+from deepprox.estimators._observations import padded
 from deepprox.estimators._standardize import Scale, to_responses
 from deepprox.losses import Loss
 from deepprox.network import Network
 from deepprox.problem import Problem
+from deepprox.runtime import bucket
 from deepprox.solution import Solution
 from deepprox.solve import in_dtype
 
@@ -33,7 +36,7 @@ class Fitted:
     one_column: bool
     statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
     stream: tuple[tuple[Any, ...], ...] | None = None
-    data: tuple[np.ndarray, ...] | None = field(default=None, repr=False)
+    data: tuple[Any, ...] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -42,7 +45,8 @@ class Fitted:
         """What stays of a solved problem; its data, unless they are only a part of all rows."""
         network, loss = jax.tree.map(np.asarray, (problem.network, problem.loss))
         every_row = problem.allsum.world == 1 and problem.allsum.in_memory and stream is None
-        data = tuple(np.asarray(a) for a in (problem.X, problem.y, problem.weight)) if every_row else None
+        X = problem.X if isinstance(problem.X, Design) else np.asarray(problem.X)
+        data = (X, np.asarray(problem.y), np.asarray(problem.weight)) if every_row else None
         return cls(network, loss, scale, found.alone(), n, one_column, stream=stream, data=data)
 
     @property
@@ -63,7 +67,9 @@ class Fitted:
                 "processes fitted together, does not carry: ask for it before you store the estimator, or "
                 "fit again."
             )
-        X, y, weight = self.data
+        X, y, weight = (np.asarray(a) for a in self.data)
+        room = bucket(len(X))
+        X, y, weight = padded(X, room), padded(y, room), np.pad(weight, (0, room - len(X)))
         problem: Problem = in_dtype(Problem(self.network, self.loss, X, y, weight), np.float64)
         return problem
 

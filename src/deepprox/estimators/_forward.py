@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from deepprox.arrays import answers_numpy, as_taken
-from deepprox.estimators._observations import dense, padded
+from deepprox.design import Sparse
+from deepprox.estimators._observations import padded
 from deepprox.estimators._standardize import Scale
 from deepprox.losses import Loss
 from deepprox.network import Network, Weights
@@ -18,6 +19,7 @@ from deepprox.pruned import prune
 from deepprox.runtime import bucket, keep_programs, precision
 
 PIECE = 2**19  # numbers of one layer that are held at once
+MANY = 256  # live inputs up to which sparse ones are made dense, piece by piece, to the digits of dense ones
 
 
 class Forward(NamedTuple):
@@ -45,13 +47,14 @@ class Forward(NamedTuple):
 
     def outputs(self, X: Any, as_mean: bool) -> np.ndarray:
         """``eta`` of inputs as users have them, or its mean, in pieces of bounded size."""
+        n, reads = X.shape[0], self.reads
+        sizes = [max(w.shape) for w in self.W]
         if scipy.sparse.issparse(X):
-            X, reads = dense(X[:, self.reads]), np.arange(len(self.reads))
-        else:
-            reads = self.reads
-        rows = max(PIECE // max(max(w.shape) for w in self.W), 1)
+            X, reads = scipy.sparse.csr_array(X[:, reads]), np.arange(len(reads))
+            sizes[0] = len(self.W[0]) if self._multiplies else sizes[0]
+        rows = max(PIECE // max(sizes), 1)
         with _ready(self.in_numpy, self.W[0].dtype):
-            pieces = [self._piece(X[k : k + rows], reads, as_mean) for k in range(0, len(X), rows)]
+            pieces = [self._piece(X[k : k + rows], reads, as_mean) for k in range(0, n, rows)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -60,7 +63,17 @@ class Forward(NamedTuple):
             taken = (as_taken(a, self.loss) for a in (eta, y.astype(eta.dtype)))
             return np.asarray(self.loss.value(*taken))
 
-    def _piece(self, X: np.ndarray, reads: np.ndarray, as_mean: bool) -> np.ndarray:
+    @property
+    def _multiplies(self) -> bool:
+        """Whether sparse inputs are many, and all that is done with them is a product, in NumPy."""
+        return self.in_numpy and self.network.is_dense_chain and len(self.reads) > MANY
+
+    def _piece(self, X: Any, reads: np.ndarray, as_mean: bool) -> np.ndarray:
+        if scipy.sparse.issparse(X):
+            if self._multiplies:
+                inputs = Sparse.of(X, *self.scale)
+                return np.asarray(outputs(self.network, self.loss, self.W, inputs, as_mean))
+            X = X.toarray()
         X = self.scale.standardize(X if len(reads) == X.shape[1] else X[:, reads])
         X = X.astype(self.W[0].dtype, copy=False)
         if self.in_numpy:

@@ -10,6 +10,7 @@ from deepprox.estimators._given import numbers_of
 
 DENSE_LIMIT = 2 * 2**30  # bytes that a sparse input may take once it is dense
 SORT_LIMIT = 10**7  # numbers in a data set up to which its rows are sorted
+FEW_NUMBERS = 10**6  # the same where the fit itself takes no longer
 
 
 def dense(X: Any) -> np.ndarray:
@@ -43,14 +44,15 @@ def counted(sample_weight: Any, X: np.ndarray) -> np.ndarray:
 
 
 def merge(
-    X: np.ndarray, Y: np.ndarray, weight: np.ndarray
+    X: np.ndarray, Y: np.ndarray, weight: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Equal observations as one with the sum of their weights, all in sorted order, and where each went.
 
     A fit then gives the same digits for a weight of 3 as for three repetitions, and in whatever order
-    the observations come; bootstrap samples lose a third of their rows. Large data stay as they are.
+    the observations come; bootstrap samples lose a third of their rows. Data of more than ``most`` numbers
+    stay as they are.
     """
-    if X.size + Y.size > SORT_LIMIT:
+    if X.size + Y.size > most:
         return X, Y, weight, np.arange(len(X))
     rows = np.ascontiguousarray(np.column_stack([X, Y]) + 0.0)  # minus zero is zero
     keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]

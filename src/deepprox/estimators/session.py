@@ -5,14 +5,16 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import scipy.sparse
 
 from deepprox.checks import is_whole
+from deepprox.design import Sparse
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
 from deepprox.estimators._fitted import Fitted
 from deepprox.estimators._given import read
 from deepprox.estimators._limits import asked, resolve_limits
-from deepprox.estimators._observations import counted, dense, merge, padded
+from deepprox.estimators._observations import FEW_NUMBERS, SORT_LIMIT, counted, dense, merge, padded
 from deepprox.estimators._response import response_of
 from deepprox.estimators._seeds import seed_of
 from deepprox.estimators._settings import resolve_settings
@@ -26,10 +28,12 @@ from deepprox.estimators._standardize import (
 )
 from deepprox.estimators._words import as_arrays
 from deepprox.folds import FOLDS, TOGETHER, Lanes, deal, errors, risks, some, train
+from deepprox.joining import working_set
 from deepprox.joining.quasi_newton import Memory
+from deepprox.joining.working_set import takes
 from deepprox.losses import Loss
 from deepprox.losses.real import Real
-from deepprox.memory import need, of_data, of_fit, of_path
+from deepprox.memory import need, of_columns, of_data, of_fit, of_path
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
 from deepprox.runtime import bucket, keep_programs, shelf
@@ -48,7 +52,7 @@ LEAST_BATCH, BATCHES = 8, 8  # rows of a batch, and how many batches the rows ma
 class Rows(NamedTuple):
     """Valid inputs, responses as the loss takes them, and how often every observation counts."""
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     weight: np.ndarray
     one_column: bool
@@ -123,7 +127,7 @@ class Session:
         dtype, response = _resolve.resolve_dtype(self.settings["dtype"]), self.response
         resolve_settings(self.settings)
         X, y = read(self.model, X, y, dtype=dtype, **checks, **response.checks)
-        X, weight = dense(X), counted(sample_weight, X)
+        X, weight = dense(X) if more else X, counted(sample_weight, X)
         keep_programs()
         Y = response.encode_more(y) if more else response.encode(y, weight)
         return Rows(X, np.asarray(Y, dtype), weight, y.ndim == 1)
@@ -132,25 +136,33 @@ class Session:
         """The problem that these observations and the settings make."""
         X, Y, weight, one_column = rows
         dtype, allsum, settings = X.dtype, _resolve.resolve_devices(self.settings["devices"]), self.settings
-        need(of_data(len(X), X.shape[1] + Y.shape[1], dtype.itemsize))
         network = _resolve.resolve_network(settings, X.shape[1], Y.shape[1], dtype)
         loss = _resolve.resolve_loss(settings["loss"], self.response.losses, settings["join"], Y, dtype)
-        rho = _resolve.resolve_rho(settings["rho"], len(network.blocks), len(X))
+        rho = _resolve.resolve_rho(settings["rho"], len(network.blocks), len(Y))
 
+        by_columns = self._by_columns(network, loss, X.shape[1], Y, allsum)
+        X = X if by_columns else dense(X)
+        sparse = scipy.sparse.issparse(X)
+        need(
+            of_data(len(Y), (0 if sparse else X.shape[1]) + Y.shape[1], dtype.itemsize),
+            of_columns(Y.shape[1] * (1 + X.shape[1]) if by_columns else 0),
+        )
         counts = np.flatnonzero(weight)  # what has no weight is not there
-        places = np.full(len(X), -1)
+        places = np.full(len(Y), -1)
         places[counts] = np.arange(len(counts))
-        if len(counts) < len(X):
+        if len(counts) < len(Y):
             X, Y, weight = X[counts], Y[counts], weight[counts]
-        if rho is None or all(r.ndim == 0 for r in rho):
-            X, Y, weight, places[counts] = merge(X, Y, weight)
+        if not sparse and (rho is None or all(r.ndim == 0 for r in rho)):
+            X, Y, weight, places[counts] = merge(X, Y, weight, FEW_NUMBERS if by_columns else SORT_LIMIT)
         weight = weight / allsum(weight.sum())
         scale, loss = self._units(network, loss, X, Y, weight, allsum)
-        room = room_of(X, network, allsum)
-        padding = padded(scale.standardize(X), room), padded(Y, room)
-        weight = np.concatenate([weight, np.zeros(room - len(X))]).astype(dtype)
-        problem = Problem(network, loss, *padding, weight, allsum)
-        if allsum == same:  # what is spread goes to its devices later
+        room = len(Y) if by_columns else room_of(X, network, allsum)
+        given, X = X, Sparse.of(X, *scale) if sparse else padded(scale.standardize(X), room)
+        if X is given and given is rows.X:
+            X = X.copy(order="K")  # kept with the fit, and the user's may change
+        weight = np.concatenate([weight, np.zeros(room - len(Y))]).astype(dtype)
+        problem = Problem(network, loss, X, padded(Y, room), weight, allsum)
+        if allsum == same and not by_columns:  # what is spread goes to its devices later
             problem = jax.device_put(problem)
             problem.X.copy_to_host_async()  # kept with the fit: it comes back while a device computes
         if rho is not None:
@@ -212,6 +224,12 @@ class Session:
         """How many rows a step draws where a strength is chosen, and in the fit at that strength then."""
         size, n = self.settings["batch_size"], int(np.count_nonzero(posed.problem.weight))
         return size if is_whole(size) else min(_resolve.BATCH, max(LEAST_BATCH, n // BATCHES))
+
+    def _by_columns(self, network: Network, loss: Loss, n_in: int, Y: np.ndarray, allsum: Spread) -> bool:
+        """Whether the solver asks for columns, and not for a dense array of a shape that programs know."""
+        settings = self.settings
+        plain = settings["join"] and settings["batch_size"] in (None, "auto") and not asked(settings)
+        return bool(plain) and not self.chooses and working_set.suits(network, loss, len(Y), n_in, allsum)
 
     def choose(self, posed: Posed) -> Posed:
         """The problem at the strength that predicts best what folds leave out, where ``alpha`` is "auto".
@@ -315,10 +333,11 @@ class Session:
         """Random starting weights."""
         seed = seed or (int(problem.allsum.first(seed_of(self.settings["random_state"]))),)
         # an input that never varies tells nothing, and no gradient would ever say so; where the problem is
-        # convex all starts end in one place, and most weights of it are zero
-        gone = scale.constant | (problem.convex and not asked(self.settings))
-        first = problem.network.blocks[0]
-        return [(first.without(W[0], gone), *W[1:]) for W in initial(problem, seed, n_starts)]
+        # convex all starts end in one place, and most weights of it are zero; so they are by columns
+        first, by_columns = problem.network.blocks[0], takes(problem)
+        starts, free = initial(problem, seed, n_starts), asked(self.settings)
+        empty = [(problem.convex or (by_columns and k == 0)) and not free for k in range(n_starts)]
+        return [(first.without(W[0], scale.constant | no), *W[1:]) for W, no in zip(starts, empty)]
 
     def starts(self, problem: Problem, scale: Scale) -> tuple[list[Weights], bool]:
         """Starting weights, and whether they are the last solution's."""
@@ -339,6 +358,8 @@ class Session:
 
     def _need_memory(self, problem: Problem) -> None:
         """A sentence about a fit from random starts that this machine has no memory for."""
+        if takes(problem) and self.settings["n_init"] == 1:
+            return  # its one start was counted where it was posed
         (n, n_in), network = problem.X.shape, problem.network
         if self._by_inputs(problem):
             n_in = min(n_in, 2 * FIRST)

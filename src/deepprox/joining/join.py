@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from deepprox.diary import Stages
-from deepprox.joining import one_block
+from deepprox.joining import one_block, working_set
 from deepprox.joining.certificate import bounded, ravel, unravel
 from deepprox.joining.descent import Descent, begin, descend, points
 from deepprox.joining.finish import finish
@@ -25,6 +25,7 @@ FAR = 100  # times the tolerance: a point that is no solution yet
 LOOSE = 1e-3  # certificates from here on are reached sooner without Newton
 PATIENCE = 400  # quasi-Newton steps after which Newton is tried all the same
 WARM = 12  # Newton steps from a warm start: what needs more is no small change
+IDLE = 3  # rounds in a row that come no nearer to a solution, after which there is no other
 SETTLED = 0.4  # share of a chunk's steps that may still change the support before Newton is tried
 
 Note = Callable[[str, list[dict[str, Any]]], None]
@@ -130,6 +131,8 @@ def join(
     this run that are done. Before Newton steps so many ``tries`` to leave out a unit may be in vain.
     """
     task = Task(problem, tol, max_iter, note, stages or Stages(), widths)
+    if working_set.takes(problem):
+        return by_columns(task, W)
     W, live = canonical(problem.network, W)
     # without a budget there is only to look, and no smaller program is worth its compilation
     part = live_part(problem, live, widths, max_iter) if max_iter else whole(problem)
@@ -141,6 +144,16 @@ def join(
         at = newton(task, at.moved(task, W))
         at = at if at.given_up else judge(task, at)
     return at.joined
+
+
+def by_columns(task: Task, W: Weights) -> Joined:
+    """One block, column by column where there are many, with no program to compile."""
+    end = task.stages.run(one_threaded(working_set.descend), task.problem, W, task.tol, task.max_iter)
+    task.note("newton", [row._asdict() for row in end.steps])
+    W, live = canonical(task.problem.network, tuple(w.astype(v.dtype) for w, v in zip(end.W, W)))
+    n_iter = len(end.steps)
+    status = verdict(end.objective, end.certificate, task.tol, n_iter, task.max_iter)
+    return Joined(W, live, end.objective, end.loss, end.certificate, 0, 0.0, end.strict, status, n_iter)
 
 
 def approach(task: Task, at: Known) -> tuple[Weights, Known]:
@@ -229,7 +242,7 @@ def judge(task: Task, at: Known) -> Known:
     objective, certificate = float(point.objective), float(point.certificate)
     useful = objective < at.best - 1e-12 * abs(at.best) or certificate < at.nearest / 2
     idle = 0 if useful or at.best == np.inf else at.idle + 1
-    status = verdict(point, task.tol, at.n_iter, task.max_iter, idle)
+    status = verdict(objective, certificate, task.tol, at.n_iter, task.max_iter, idle)
     if status:
         within = held_within(problem, W, slopes, point)
         numbers = objective, float(point.loss), certificate, at.n_held, within, at.strict
@@ -268,15 +281,17 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def verdict(point: Point, tol: float, n_iter: int, max_iter: int, idle: int) -> str:
+def verdict(
+    objective: float, certificate: float, tol: float, n_iter: int, max_iter: int, idle: int = IDLE
+) -> str:
     """Why to stop here, or the empty string."""
-    if not np.isfinite(float(point.objective)):
+    if not np.isfinite(objective):
         return "diverged"
-    if float(point.certificate) <= tol:
+    if certificate <= tol:
         return "converged"
     if n_iter >= max_iter:
         return "max_iter"
-    return "stalled" if idle >= 3 else ""
+    return "stalled" if idle >= IDLE else ""
 
 
 def settle(

@@ -6,7 +6,8 @@ of ``loss`` in ``eta_i`` those in the weights are
     H[aj, bk] = sum_i weight_i h_i[a, b] F_ij F_ik,
 
 so that a step needs no more than a product and a factorisation. A few weights take less time for all steps
-together than the host takes to ask for one.
+together than the host takes to ask for one. It serves what :mod:`deepprox.joining.working_set` does not:
+penalties and losses without formulas for NumPy, and rows on many devices.
 """
 
 from typing import NamedTuple

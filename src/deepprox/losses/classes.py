@@ -18,6 +18,7 @@ from deepprox.struct import struct
 class Softmax(Loss):
     """``log sum_k exp(eta_k) - y' eta``: a multinomial response, ``y`` one-hot."""
 
+    by_formula: ClassVar[bool] = True
     convex: ClassVar[bool] = True
     simplex: ClassVar[bool] = True
     differences: ClassVar[bool] = True
@@ -30,7 +31,14 @@ class Softmax(Loss):
         return namespace(eta).softmax(eta, axis=-1)
 
     def inverse_mean(self, mu: Array) -> Array:
-        return jnp.log(jnp.maximum(mu, 1e-8))
+        xp = namespace(mu)
+        return xp.log(xp.maximum(mu, 1e-8))
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        xp = namespace(eta)
+        p = xp.softmax(eta, axis=-1)
+        one = xp.asarray(np.eye(eta.shape[-1], dtype=eta.dtype))
+        return p - y, p[:, :, None] * (one - p[:, None, :])
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         whole = np.abs(y.sum(-1, keepdims=True) - 1) <= 1e-6 * y.shape[-1]
@@ -61,6 +69,7 @@ class Softmax(Loss):
 class Logistic(Separable):
     """``log(1 + exp(eta)) - y eta``: a binary response in {0, 1}, or a probability between."""
 
+    by_formula: ClassVar[bool] = True
     binary: ClassVar[bool] = True
     responses: ClassVar[str] = "numbers from 0 to 1"
 
@@ -71,9 +80,14 @@ class Logistic(Separable):
     def mean(self, eta: Array) -> Array:
         return namespace(eta).sigmoid(eta)
 
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        p = namespace(eta).sigmoid(eta)
+        return p - y, p * (1 - p)
+
     def inverse_mean(self, mu: Array) -> Array:
-        mu = jnp.clip(mu, 1e-8, 1 - 1e-8)
-        return jnp.log(mu) - jnp.log1p(-mu)
+        xp = namespace(mu)
+        mu = xp.clip(mu, 1e-8, 1 - 1e-8)
+        return xp.log(mu) - xp.log1p(-mu)
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         return (y >= 0) & (y <= 1)
@@ -112,7 +126,7 @@ class Hinge(Separable):
         return (eta > 0).astype(eta.dtype)
 
     def inverse_mean(self, mu: Array) -> Array:
-        return jnp.where(mu > 0.5, 1.0, -1.0).astype(mu.dtype)
+        return namespace(mu).where(mu > 0.5, 1.0, -1.0).astype(mu.dtype)
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         return (y == 0) | (y == 1)
@@ -127,6 +141,7 @@ class Hinge(Separable):
 class SquaredHinge(Separable):
     """``max(1 - s eta, 0)^2`` with ``s = 2 y - 1``: a smooth support vector machine, ``y`` in {0, 1}."""
 
+    by_formula: ClassVar[bool] = True
     likelihood: ClassVar[bool] = False
     binary: ClassVar[bool] = True
     responses: ClassVar[str] = "the numbers 0 and 1"
@@ -134,6 +149,11 @@ class SquaredHinge(Separable):
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
         return namespace(eta).maximum(1 - (2 * y - 1) * eta, 0) ** 2
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        xp, s = namespace(eta), 2 * y - 1
+        short = xp.maximum(1 - s * eta, 0)
+        return -2 * s * short, xp.where(short > 0, 2 * xp.ones_like(eta), 0.0)
 
     def mean(self, eta: Array) -> Array:
         """The probability at which ``eta`` is the best constant."""

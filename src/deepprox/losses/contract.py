@@ -21,7 +21,8 @@ class Loss(ABC):
     in {0, 1} of its own, so that two classes need one column; ``simplex`` whether the columns of a response
     add up to one; ``differences`` whether it sees differences between the columns of ``eta`` alone;
     ``free_scale`` whether it is Gaussian with a variance that it leaves open; ``responses``,
-    in words, what it takes; ``endless`` names the parameters that may be infinite.
+    in words, what it takes; ``endless`` names the parameters that may be infinite; ``by_formula`` says
+    whether there is a formula for its :meth:`derivatives`, ``quadratic`` whether the second are 1 everywhere.
     """
 
     likelihood: ClassVar[bool] = True
@@ -33,6 +34,8 @@ class Loss(ABC):
     free_scale: ClassVar[bool] = False
     responses: ClassVar[str] = "numbers"
     endless: ClassVar[tuple[str, ...]] = ()
+    by_formula: ClassVar[bool] = False
+    quadratic: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, eta: Array, y: Array) -> Array:
@@ -41,6 +44,13 @@ class Loss(ABC):
     @abstractmethod
     def mean(self, eta: Array) -> Array:
         """Expected response given ``eta``: the prediction."""
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        """First derivatives in ``eta`` of shape (n, k), and second ones, of losses ``by_formula``.
+
+        The second are of shape (n, k) where columns do not interact, (n, k, k) where they do.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no formula for its derivatives.")
 
     def check(self) -> None:  # noqa: B027
         """Raise one sentence if a parameter is out of its range; asked once, before a fit."""

@@ -21,7 +21,8 @@ class _Exponential(Separable):
         return xp.exp(xp.minimum(eta, largest(eta)))
 
     def inverse_mean(self, mu: Array) -> Array:
-        return jnp.log(jnp.maximum(mu, 1e-8))
+        xp = namespace(mu)
+        return xp.log(xp.maximum(mu, 1e-8))
 
 
 @struct
@@ -32,11 +33,16 @@ class Poisson(_Exponential):
     convex where ``exp`` would overflow, and far from the mean of any count.
     """
 
+    by_formula: ClassVar[bool] = True
     responses: ClassVar[str] = "numbers of at least 0"
 
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
         return _exp(eta) - y * eta
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        rise, bend = _rise(eta)
+        return rise - y, bend
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         return y >= 0
@@ -61,6 +67,7 @@ class NegativeBinomial(_Exponential):
     """
 
     dispersion: float = 1.0
+    by_formula: ClassVar[bool] = True
     responses: ClassVar[str] = "numbers of at least 0"
 
     def check(self) -> None:
@@ -71,6 +78,11 @@ class NegativeBinomial(_Exponential):
         """The loss of every entry."""
         xp = namespace(eta)
         return (y + 1 / self.dispersion) * xp.softplus(eta + xp.log(self.dispersion)) - y * eta
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        xp, size = namespace(eta), y + 1 / self.dispersion
+        p = xp.sigmoid(eta + xp.log(self.dispersion))
+        return size * p - y, size * p * (1 - p)
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         return y >= 0
@@ -92,6 +104,7 @@ class Gamma(_Exponential):
     """
 
     shape: float = 1.0
+    by_formula: ClassVar[bool] = True
     responses: ClassVar[str] = "positive numbers"
 
     def check(self) -> None:
@@ -101,6 +114,10 @@ class Gamma(_Exponential):
     def each(self, eta: Array, y: Array) -> Array:
         """The loss of every entry."""
         return self.shape * (y * _exp(-eta) + eta)
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        rise, bend = _rise(-eta)
+        return self.shape * (1 - y * rise), self.shape * y * bend
 
     def takes(self, y: np.ndarray) -> np.ndarray:
         return y > 0
@@ -127,6 +144,13 @@ def _exp(eta: Array) -> Array:
     xp = namespace(eta)
     core = xp.minimum(eta, largest(eta))
     return xp.exp(core) * (1 + eta - core)
+
+
+def _rise(eta: Array) -> tuple[Array, Array]:
+    """The first and second derivative of that; the tangent has no second."""
+    xp = namespace(eta)
+    rise = xp.exp(xp.minimum(eta, largest(eta)))
+    return rise, xp.where(eta <= largest(eta), rise, 0.0)
 
 
 def _solve_exp(weight: Array, c: Array) -> Array:

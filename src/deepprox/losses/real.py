@@ -63,9 +63,14 @@ class Squared(Real):
 
     free_scale: ClassVar[bool] = True
     robust: ClassVar[bool] = False
+    by_formula: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = True
 
     def value(self, eta: Array, y: Array) -> Array:
         return ((eta - self.scaled(y)) ** 2).sum(-1) / 2
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        return eta - self.scaled(y), namespace(eta).ones_like(eta)
 
     def log_base(self, y: np.ndarray) -> np.ndarray:
         logs = np.broadcast_to(np.log(1.0 if self.spread is None else self.spread), y.shape[1])
@@ -88,6 +93,7 @@ class Huber(Real, Separable):
 
     delta: float = 1.35
     endless = ("delta",)
+    by_formula: ClassVar[bool] = True
     likelihood: ClassVar[bool] = False
 
     def check(self) -> None:
@@ -100,6 +106,12 @@ class Huber(Real, Separable):
         r = eta - self.scaled(y)
         core = namespace(r).clip(r, -self.delta, self.delta)
         return core * (r - core / 2)
+
+    def derivatives(self, eta: Array, y: Array) -> tuple[Array, Array]:
+        xp = namespace(eta)
+        r = eta - self.scaled(y)
+        bends = xp.where(xp.abs(r) <= self.delta, xp.ones_like(eta), 0.0)
+        return xp.clip(r, -self.delta, self.delta), bends
 
     def prox(self, v: Array, y: Array, step: Array, eta: Array, steps: int = 4) -> Array:
         """Towards the response: a share of the way, or ``step delta`` at most."""

@@ -1,11 +1,13 @@
 """Constraints: penalties that are 0 where weights may be, and infinite elsewhere."""
 
+import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.arrays import answers_numpy, namespace
 from deepprox.checks import shown
 from deepprox.penalties.contract import Number, Penalty, need
 from deepprox.penalties.convex import Zero
@@ -18,12 +20,17 @@ class NonNegative(Penalty):
 
     convex: ClassVar[bool] = True
     wide: ClassVar[bool] = True
+    by_formula: ClassVar[bool] = True
 
     def value(self, w: Array) -> Array:
-        return _unless((w >= 0).all(), w.dtype)
+        return _unless((w >= 0).all(), w)
 
     def prox(self, v: Array, step: Number) -> Array:
-        return jnp.maximum(v, 0.0)
+        return namespace(v).maximum(v, 0.0)
+
+    def derivatives(self, w: Array) -> tuple[Array, Array]:
+        none = namespace(w).zeros_like(w)
+        return none, none
 
 
 @struct
@@ -42,7 +49,7 @@ class Box(Penalty):
         need("low <= 0 <= high", self, (np.asarray(self.low) <= 0) & (np.asarray(self.high) >= 0))
 
     def value(self, w: Array) -> Array:
-        return _unless(((w >= self.low) & (w <= self.high)).all(), w.dtype)
+        return _unless(((w >= self.low) & (w <= self.high)).all(), w)
 
     def prox(self, v: Array, step: Number) -> Array:
         return jnp.clip(v, self.low, self.high)
@@ -75,6 +82,11 @@ class Mask(Penalty):
         """As of the penalty of the others."""
         return bool(self.penalty.straight)
 
+    @property
+    def by_formula(self) -> bool:  # type: ignore[override]
+        """As of the penalty of the others."""
+        return bool(self.penalty.by_formula) and answers_numpy(self.penalty)
+
     def check(self) -> None:
         """A table of numbers, or of true and false, and a penalty that zeros leave as it is."""
         if not isinstance(self.penalty, Penalty):
@@ -93,19 +105,23 @@ class Mask(Penalty):
         )
 
     def _free(self, w: Array) -> Array:
-        free = jnp.asarray(self.mask) != 0
+        free = namespace(w).asarray(self.mask) != 0
         if free.shape != w.shape:
             raise ValueError(f"mask has shape {free.shape}, but the weights have shape {w.shape}.")
         return free
 
     def value(self, w: Array) -> Array:
-        return _unless((self._free(w) | (w == 0)).all(), w.dtype) + self.penalty.value(w)
+        return _unless((self._free(w) | (w == 0)).all(), w) + self.penalty.value(w)
 
     def prox(self, v: Array, step: Number) -> Array:
-        free = self._free(v)
-        return jnp.where(free, self.penalty.prox(jnp.where(free, v, 0.0), step), 0.0)
+        free, xp = self._free(v), namespace(v)
+        return xp.where(free, self.penalty.prox(xp.where(free, v, 0.0), step), 0.0)
+
+    def derivatives(self, w: Array) -> tuple[Array, Array]:
+        return self.penalty.derivatives(w)
 
 
-def _unless(allowed: Array, dtype: Any) -> Array:
+def _unless(allowed: Array, w: Array) -> Array:
     """``0`` where allowed, infinite elsewhere."""
-    return jnp.where(allowed, 0.0, jnp.inf).astype(dtype)
+    value: Array = namespace(w).where(allowed, 0.0, math.inf).astype(w.dtype)
+    return value

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from deepprox.arrays import namespace
 from deepprox.checks import shown
 
 Number = float | Array
@@ -36,6 +36,9 @@ class Penalty(ABC):
     screens: ClassVar[bool] = False
     """Charges every column by itself and holds it at zero against a small pull: columns can be left out."""
 
+    by_formula: ClassVar[bool] = False
+    """Adds up weights one by one by formulas for NumPy as well, one of them for :meth:`derivatives`."""
+
     endless: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that may be infinite: all others are finite numbers."""
 
@@ -47,13 +50,18 @@ class Penalty(ABC):
     def prox(self, v: Array, step: Number) -> Array:
         """``argmin_w penalty(w) + |w - v|^2 / (2 step)``, the global minimiser."""
 
+    def derivatives(self, w: Array) -> tuple[Array, Array]:
+        """First and second derivatives in every weight, where it is not zero; of those ``by_formula``."""
+        raise NotImplementedError(f"{type(self).__name__} has no formula for its derivatives.")
+
     def check(self) -> None:  # noqa: B027
         """Raise one sentence if a parameter is out of its range; asked once, before a fit."""
 
 
 def soft_threshold(v: Array, threshold: Number) -> Array:
     """``sign(v) max(|v| - threshold, 0)``, with exact zeros."""
-    return jnp.sign(v) * jnp.maximum(jnp.abs(v) - threshold, 0.0)
+    xp = namespace(v)
+    return xp.sign(v) * xp.maximum(xp.abs(v) - threshold, 0.0)
 
 
 def need(rule: str, record: Penalty, holds: Any) -> None:

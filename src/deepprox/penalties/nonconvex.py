@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from deepprox.arrays import namespace
 from deepprox.checks import is_number, shown
 from deepprox.penalties.contract import Number, Penalty, need, soft_threshold
 from deepprox.struct import static, struct
@@ -44,24 +45,33 @@ class MCP(Penalty):
     endless = ("gamma",)
     wide: ClassVar[bool] = True
     screens: ClassVar[bool] = True
+    by_formula: ClassVar[bool] = True
 
     def check(self) -> None:
         """A turn that takes some way."""
         need("gamma > 0", self, np.asarray(self.gamma) > 0)
 
     def value(self, w: Array) -> Array:
-        size = jnp.abs(w)
+        xp = namespace(w)
+        size = xp.abs(w)
         rising = self.alpha * size - size**2 / (2 * self.gamma)
-        return jnp.where(size <= self.gamma * self.alpha, rising, self.gamma * self.alpha**2 / 2).sum()
+        return xp.where(size <= self.gamma * self.alpha, rising, self.gamma * self.alpha**2 / 2).sum()
 
     def prox(self, v: Array, step: Number) -> Array:
-        size = jnp.abs(v)
+        xp = namespace(v)
+        size = xp.abs(v)
         # Below step = gamma the problem is convex between the kinks: a firm threshold.
-        slack = jnp.where(step < self.gamma, 1 - step / self.gamma, 1.0)
-        firm = jnp.where(size > self.gamma * self.alpha, v, soft_threshold(v, step * self.alpha) / slack)
+        slack = xp.where(step < self.gamma, 1 - step / self.gamma, 1.0)
+        firm = xp.where(size > self.gamma * self.alpha, v, soft_threshold(v, step * self.alpha) / slack)
         # From there on it is concave between them: zero or nothing, at equal values.
-        hard = jnp.where(size > self.alpha * jnp.sqrt(self.gamma * step), v, 0.0)
-        return jnp.where(step < self.gamma, firm, hard)
+        hard = xp.where(size > self.alpha * xp.sqrt(self.gamma * step), v, 0.0)
+        return xp.where(step < self.gamma, firm, hard)
+
+    def derivatives(self, w: Array) -> tuple[Array, Array]:
+        xp, size = namespace(w), namespace(w).abs(w)
+        rising = size <= self.gamma * self.alpha
+        slope = xp.where(rising, self.alpha * xp.sign(w) - w / self.gamma, 0.0)
+        return slope, xp.where(rising, -1 / self.gamma * xp.ones_like(w), 0.0)
 
 
 @struct
@@ -75,28 +85,38 @@ class SCAD(Penalty):
     a: Number = 3.7
     wide: ClassVar[bool] = True
     screens: ClassVar[bool] = True
+    by_formula: ClassVar[bool] = True
 
     def check(self) -> None:
         """Fan and Li's condition."""
         need("a > 2", self, np.asarray(self.a) > 2)
 
     def value(self, w: Array) -> Array:
+        xp = namespace(w)
         # phi' falls by one alpha over (a - 1) alphas: what the bend takes from the lasso
         end = self.a * self.alpha
-        size = jnp.minimum(jnp.abs(w), end)
-        bend = jnp.maximum(size - self.alpha, 0.0) ** 2 / (2 * (self.a - 1))
+        size = xp.minimum(xp.abs(w), end)
+        bend = xp.maximum(size - self.alpha, 0.0) ** 2 / (2 * (self.a - 1))
         return (self.alpha * size - bend).sum()
 
     def prox(self, v: Array, step: Number) -> Array:
-        size, end, fall = jnp.abs(v), self.a * self.alpha, self.a - 1
+        xp = namespace(v)
+        size, end, fall = xp.abs(v), self.a * self.alpha, self.a - 1
         soft = soft_threshold(v, step * self.alpha)
         # Below step = a - 1 the problem is convex: soft, then steeper, then nothing.
-        slack = jnp.where(step < fall, 1 - step / fall, 1.0)
+        slack = xp.where(step < fall, 1 - step / fall, 1.0)
         steeper = soft_threshold(v, step * end / fall) / slack
-        firm = jnp.where(size > (1 + step) * self.alpha, jnp.where(size > end, v, steeper), soft)
+        firm = xp.where(size > (1 + step) * self.alpha, xp.where(size > end, v, steeper), soft)
         # From there on nothing is left between soft and v, which swap where their values are equal.
-        swap = jnp.where(step < self.a + 1, (self.a + 1 + step) / 2, jnp.sqrt((self.a + 1) * step))
-        return jnp.where(step < fall, firm, jnp.where(size > swap * self.alpha, v, soft))
+        swap = xp.where(step < self.a + 1, (self.a + 1 + step) / 2, xp.sqrt((self.a + 1) * step))
+        return xp.where(step < fall, firm, xp.where(size > swap * self.alpha, v, soft))
+
+    def derivatives(self, w: Array) -> tuple[Array, Array]:
+        xp, size = namespace(w), namespace(w).abs(w)
+        left = (self.a * self.alpha - size) / (self.a - 1)
+        slope = xp.sign(w) * xp.maximum(xp.minimum(left, self.alpha), 0.0)
+        falls = (size > self.alpha) & (left > 0)
+        return slope, xp.where(falls, -1 / (self.a - 1) * xp.ones_like(w), 0.0)
 
 
 @struct

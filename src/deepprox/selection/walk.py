@@ -13,14 +13,18 @@ import jax
 import numpy as np
 from jax import Array
 
+from deepprox.arrays import answers_numpy
 from deepprox.blocks import Block
+from deepprox.design import Design, Whole
 from deepprox.diary import Stages
 from deepprox.estimators._checkpoint import checkpointing
 from deepprox.estimators._limits import need_none
 from deepprox.estimators.session import Posed, Session
+from deepprox.joining import working_set
 from deepprox.joining.kinks import no_slopes
 from deepprox.joining.live import live_part, live_widths
 from deepprox.joining.point import Point, look
+from deepprox.joining.working_set import takes
 from deepprox.losses import Loss
 from deepprox.network import Weights
 from deepprox.runtime import precision
@@ -42,6 +46,13 @@ NEAR = 1.01  # neighbours that are not told apart any further
 def _pull(loss: Loss, eta: Array, y: Array) -> Array:
     pull: Array = jax.grad(lambda eta: loss.value(eta, y).sum())(eta)
     return pull
+
+
+def pull_of(loss: Loss, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Derivatives of the loss of every observation, by a formula where there is one."""
+    if loss.by_formula and answers_numpy(loss):
+        return np.asarray(jax.tree.map(lambda leaf: np.asarray(leaf, float), loss).derivatives(eta, y)[0])
+    return np.asarray(_pull(in_dtype(loss, np.float64), eta, y))
 
 
 class Walk:
@@ -78,7 +89,9 @@ class Walk:
         network = self.strength.apply(self.base.problem.network, alpha)
         problem = replace(self.base.problem, network=network)
         if inputs is not None:
-            problem = replace(problem, X=problem.X * inputs.astype(self.dtype))
+            X = problem.X
+            left = X.only(inputs) if isinstance(X, Design) else X * inputs.astype(self.dtype)
+            problem = replace(problem, X=left)
         return self.base._replace(problem=problem)
 
     def solve(
@@ -118,6 +131,10 @@ class Walk:
         """
         last = before[: -1 - POINTS : -1]
         near = last[0].found
+        # the last weights as they are: what is penalised in proportion costs as much more
+        W, level = near.W, near.objective + (alpha / last[0].alpha - 1) * near.penalty
+        if takes(self.base.problem):
+            return W, level
         zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
         same = [*((one == zeros[0]).all() for one in zeros), False].index(False)
         with precision(self.dtype):
@@ -132,8 +149,6 @@ class Walk:
                 trial, at = through(last)
                 if float(at.certificate) <= AT_ONCE * self.model.tol:
                     return trial, float(at.objective)
-            # the last weights as they are: what is penalised in proportion costs as much more
-            W, level = near.W, near.objective + (alpha / last[0].alpha - 1) * near.penalty
             for m in range(2, min(max(same, 2), len(last)) + 1):
                 trial, at = through(last[:m])
                 if not float(at.objective) < level:
@@ -148,13 +163,14 @@ class Walk:
         """
         problem: Any = self.base.problem
         blocks = problem.network.blocks
-        X, y, weight = (np.asarray(a, float) for a in (problem.X, problem.y, problem.weight))
+        y, weight = (np.asarray(a, float) for a in (problem.y, problem.weight))
+        X = problem.X if isinstance(problem.X, Design) else Whole(np.asarray(problem.X)).doubled()
         # how the loss of an empty network falls, and what a bias leaves of the inputs
         with precision(np.float64):
             eta = np.broadcast_to(problem.level if blocks[-1].bias else 0.0, y.shape).astype(float)
-            pull = np.asarray(_pull(in_dtype(problem.loss, np.float64), eta, y))
-        X = X - weight @ X if blocks[0].bias else X
-        covariance = np.abs((X * weight[:, None]).T @ pull).max()
+            pull = pull_of(problem.loss, eta, y)
+        pull = weight[:, None] * (pull - weight @ pull if blocks[0].bias else pull)
+        covariance = np.abs(X.gradient(pull)).max()
         # a little more: whether the last weight is zero is not for rounding to say
         end = covariance * (1 + 100 * np.finfo(self.dtype).eps) if covariance > 0 else 1.0
         return np.geomspace(eps * end, end, count)
@@ -176,6 +192,8 @@ class Walk:
             W = tuple(np.zeros_like(w) for w in initial(problem, 0)[0])
             Block.biases(W[-1])[:] = problem.level
             W = all_allowed(problem.network, W)
+            if takes(problem):
+                return working_set.loss_at(problem, W)
             return float(look(problem, W, no_slopes(problem), 1.0).loss)
 
 
