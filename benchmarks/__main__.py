@@ -18,6 +18,7 @@ ALL = [
     "units",
     "splits",
     "width",
+    "wide",
     "degrees_of_freedom",
     "sure",
     "paths",

@@ -193,7 +193,8 @@ class DeepBase(
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs. Sparse ones stay sparse where there are no hidden layers and the penalty adds up single
-            weights (none, lasso, ridge, both, MCP, SCAD, constraints); else they are made dense.
+            weights (none, lasso, ridge, both, MCP, SCAD, constraints), and under a network of more than 2048
+            inputs whose penalty lets inputs leave; else they are made dense.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Response.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import scipy.sparse
 
+from deepprox import screening
 from deepprox.checks import is_whole
 from deepprox.design import Sparse
 from deepprox.diary import Stages
@@ -37,7 +38,6 @@ from deepprox.memory import need, of_columns, of_data, of_fit, of_path
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
 from deepprox.runtime import bucket, keep_programs, shelf
-from deepprox.screening import FIRST, suits
 from deepprox.solution import Solution
 from deepprox.solve import Options, initial, solve
 from deepprox.splitting.state import State
@@ -140,7 +140,7 @@ class Session:
         loss = _resolve.resolve_loss(settings["loss"], self.response.losses, settings["join"], Y, dtype)
         rho = _resolve.resolve_rho(settings["rho"], len(network.blocks), len(Y))
 
-        by_columns = self._by_columns(network, loss, X.shape[1], Y, allsum)
+        by_columns = self._by_columns(network, loss, X, Y, allsum)
         X = X if by_columns else dense(X)
         sparse = scipy.sparse.issparse(X)
         need(
@@ -225,11 +225,15 @@ class Session:
         size, n = self.settings["batch_size"], int(np.count_nonzero(posed.problem.weight))
         return size if is_whole(size) else min(_resolve.BATCH, max(LEAST_BATCH, n // BATCHES))
 
-    def _by_columns(self, network: Network, loss: Loss, n_in: int, Y: np.ndarray, allsum: Spread) -> bool:
+    def _by_columns(self, network: Network, loss: Loss, X: Any, Y: np.ndarray, allsum: Spread) -> bool:
         """Whether the solver asks for columns, and not for a dense array of a shape that programs know."""
-        settings = self.settings
-        plain = settings["join"] and settings["batch_size"] in (None, "auto") and not asked(settings)
-        return bool(plain) and not self.chooses and working_set.suits(network, loss, len(Y), n_in, allsum)
+        settings, n_in = self.settings, X.shape[1]
+        if not settings["join"] or self.chooses or asked(settings):
+            return False
+        if scipy.sparse.issparse(X) and self._by_inputs(network, n_in, allsum):
+            return True
+        plain = settings["batch_size"] in (None, "auto")
+        return plain and working_set.suits(network, loss, len(Y), n_in, allsum)
 
     def choose(self, posed: Posed) -> Posed:
         """The problem at the strength that predicts best what folds leave out, where ``alpha`` is "auto".
@@ -350,19 +354,18 @@ class Session:
         self._need_memory(problem)
         return self.random(problem, scale, self.settings["n_init"]), False
 
-    def _by_inputs(self, problem: Problem) -> bool:
+    def _by_inputs(self, network: Network, n_in: int, allsum: Spread) -> bool:
         """Whether a network is solved on some of its inputs at a time."""
-        plain = self.settings["join"] and isinstance(self.settings["rho"], str)
-        free = plain and resolve_limits(self.settings, problem) is None
-        return free and suits(problem.network, problem.X.shape[1], problem.allsum)
+        plain = self.settings["join"] and isinstance(self.settings["rho"], str) and not asked(self.settings)
+        return bool(plain) and screening.suits(network, n_in, allsum)
 
     def _need_memory(self, problem: Problem) -> None:
         """A sentence about a fit from random starts that this machine has no memory for."""
         if takes(problem) and self.settings["n_init"] == 1:
             return  # its one start was counted where it was posed
         (n, n_in), network = problem.X.shape, problem.network
-        if self._by_inputs(problem):
-            n_in = min(n_in, 2 * FIRST)
+        if self._by_inputs(network, n_in, problem.allsum):
+            n_in = min(n_in, 2 * screening.FIRST)
         batch = _resolve.resolve_batch(self.settings, problem, n)
         sweeps = len(network.blocks) > 1 and self.settings["splits"] == "all" and not batch
         blocks, itemsize = (network.shapes(n_in), network.numbers(n_in)), problem.X.dtype.itemsize

@@ -133,7 +133,7 @@ class Walk:
         near = last[0].found
         # the last weights as they are: what is penalised in proportion costs as much more
         W, level = near.W, near.objective + (alpha / last[0].alpha - 1) * near.penalty
-        if takes(self.base.problem):
+        if isinstance(self.base.problem.X, Design) or takes(self.base.problem):
             return W, level
         zeros = [np.concatenate([w.ravel() == 0 for w in stage.found.W]) for stage in last]
         same = [*((one == zeros[0]).all() for one in zeros), False].index(False)
@@ -194,6 +194,9 @@ class Walk:
             W = all_allowed(problem.network, W)
             if takes(problem):
                 return working_set.loss_at(problem, W)
+            if isinstance(problem.X, Design):  # without weights, all rows are alike
+                eta = np.broadcast_to(Block.biases(W[-1]), problem.y.shape)
+                return float(problem.data_loss(jax.numpy.asarray(eta)))
             return float(look(problem, W, no_slopes(problem), 1.0).loss)
 
 
