@@ -60,9 +60,11 @@ def drawn(name):
     if name == "sparse":
         n, p = 5000, 19_574
         entries = int(0.005 * n * p)
-        columns = (p * rng.random(entries) ** 2).astype(int)  # some words are frequent
+        columns = (p * rng.random(entries) ** 2).astype(np.int32)  # some words are frequent
         X = normalize(
-            scipy.sparse.csr_array((np.ones(entries), (rng.integers(0, n, entries), columns)), (n, p))
+            scipy.sparse.csr_array(
+                (np.ones(entries), (rng.integers(0, n, entries, np.int32), columns)), (n, p)
+            )
         )
         eta = X[:, rng.choice(p // 4, 200, replace=False)] @ rng.normal(size=200)
         noise = 0.5 * eta.std()

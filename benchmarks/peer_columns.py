@@ -66,7 +66,11 @@ def main(folder, kind, alpha, *tolerances):
     warnings.simplefilter("ignore")
     folder, found = Path(folder), {}
     sparse = (folder / "X.npz").exists()
-    X = scipy.sparse.load_npz(folder / "X.npz").tocsc() if sparse else np.load(folder / "X.npy")
+    X = (
+        np.load(folder / "X.npy")
+        if not sparse
+        else scipy.sparse.csc_matrix(scipy.sparse.load_npz(folder / "X.npz"))
+    )
     y = np.load(folder / "y.npy")
     for name, fit in SYSTEMS[kind].items():
         rows = []
