@@ -93,7 +93,7 @@ def test_threads_fit_to_the_same_bits_while_programs_are_let_go(monkeypatch):
     X = rng.normal(size=(60, 8))
 
     def coefs(n_in):
-        return DeepRegressor((), alpha=0.02).fit(X[:, :n_in], X[:, 0] + X[:, 1]).coefs_[0]
+        return DeepRegressor((), penalty="nuclear", alpha=0.02).fit(X[:, :n_in], X[:, 0] + X[:, 1]).coefs_[0]
 
     wanted = [coefs(n_in) for n_in in (3, 4)]
     told = []
@@ -127,7 +127,8 @@ programs.HERE.let_go = lambda: told.append(let_go())
 X = np.random.default_rng(0).normal(size=(40, 2 + shapes))
 most, sizes = 0, []
 for width in range(2, 2 + shapes):
-    DeepRegressor(hidden, alpha=0.05, max_iter=2, random_state=0).fit(X[:, :width], X[:, 0])
+    model = DeepRegressor(hidden, penalty="nuclear", alpha=0.05, max_iter=2, random_state=0)
+    model.fit(X[:, :width], X[:, 0])
     with open("/proc/self/maps", "rb") as maps:
         most = max(most, maps.read().count(b"\\n") - taken)
     with open("/proc/self/statm") as statm:
