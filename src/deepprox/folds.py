@@ -29,7 +29,8 @@ from deepprox.problem import Problem
 from deepprox.runtime import bucket, products_asked
 from deepprox.struct import replace
 
-FOLDS = 5
+FOLDS = 5  # that predict too
+FEW_FOLDS = 3  # that choose a strength and no more
 STEPS = 1000  # of every lane: a third of a batch phase chooses as well as a whole one
 CALL = 100  # steps of one call of the program
 TOGETHER = 10  # folds in one call, at most

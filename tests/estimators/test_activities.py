@@ -55,4 +55,4 @@ def test_silent_units_are_certified_and_live_ones_charged(link, on):
 def test_bad_activities_are_told(activity, error, sentence):
     X, y, _ = three_units(20, 0)
     with pytest.raises(error, match=sentence):
-        DeepRegressor((3,), activity=activity).fit(X, y)
+        DeepRegressor((3,), activity=activity, alpha=1e-2).fit(X, y)

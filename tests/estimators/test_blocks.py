@@ -115,12 +115,14 @@ def test_what_cannot_be_done_is_said(fitted, ask, sentence, tmp_path, monkeypatc
 )
 def test_a_block_that_does_not_fit_is_refused(layers, sentence):
     with pytest.raises(ValueError, match=sentence):
-        DeepRegressor(layers).fit(*series())
+        DeepRegressor(layers, alpha=1e-2).fit(*series())
 
 
 def test_a_dense_block_is_a_width(tmp_path):
     X, y = series()
-    plain, named = (DeepRegressor(layers, random_state=0).fit(X, y) for layers in ((4,), (Dense(4),)))
+    plain, named = (
+        DeepRegressor(layers, random_state=0, alpha=1e-2).fit(X, y) for layers in ((4,), (Dense(4),))
+    )
     np.testing.assert_array_equal(plain.coefs_[0], named.coefs_[0])
     named.save(tmp_path / "named.deepprox")
     np.testing.assert_array_equal(load(tmp_path / "named.deepprox").predict(X), plain.predict(X))
@@ -152,6 +154,6 @@ def test_kinks_are_asked_of_a_link():
 
 
 def test_paths_know_it():
-    model = DeepRegressor((Lags(2),), link="tanh", standardize=False, random_state=0)
+    model = DeepRegressor((Lags(2),), link="tanh", standardize=False, random_state=0, alpha=1e-2)
     found = path(model, *series(), alphas=3)
     assert len(found.alphas) == 3 and found.inputs.shape == (3, 8)

@@ -20,7 +20,7 @@ SMALL = {"hidden_layer_sizes": (5,), "max_iter": 300}
 PARTS = ShuffleSplit(3, train_size=0.9, random_state=0)  # so large that they run the programs of the whole
 
 
-@parametrize_with_checks([DeepClassifier(())])
+@parametrize_with_checks([DeepClassifier((), alpha=1e-2)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -32,7 +32,8 @@ def for_regressors(estimator, check):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "check"), [for_regressors(*pair) for pair in estimator_checks_generator(DeepRegressor(()))]
+    ("estimator", "check"),
+    [for_regressors(*pair) for pair in estimator_checks_generator(DeepRegressor((), alpha=1e-2))],
 )
 def test_scikit_learn_of_a_regressor(estimator, check):
     check(estimator)

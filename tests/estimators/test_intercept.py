@@ -59,7 +59,7 @@ def test_statistics_know_only_the_weights_that_there_are(linear):
     np.testing.assert_allclose(linear.degrees_of_freedom().value, n_weights, rtol=1e-10)
     text = str(linear.summary())
     assert f"{n_weights} of 4" in text and "outputs without a bias" in text and "biases free" not in text
-    assert "outputs without a bias" not in str(DeepRegressor((), max_iter=5).fit(X, Y).summary())
+    assert "outputs without a bias" not in str(DeepRegressor((), max_iter=5, alpha=1e-2).fit(X, Y).summary())
 
 
 def test_a_posterior_has_no_bias_to_draw():
@@ -84,7 +84,9 @@ def test_gibbs_draws_have_no_bias():
 
 
 def test_a_path_ends_where_scikit_learn_has_it(linear):
-    found = path(DeepRegressor((), loss=UNIT, random_state=0, fit_intercept=False), X, Y, alphas=4)
+    found = path(
+        DeepRegressor((), loss=UNIT, random_state=0, fit_intercept=False, alpha=1e-2), X, Y, alphas=4
+    )
     scaled = lasso(X, Y, 1.0)[1]
     np.testing.assert_allclose(found.alphas[-1], np.abs(scaled.T @ Y).max() / len(X), rtol=1e-10)
     assert not found[-1].coefs_[0].any() and found[-2].coefs_[0].any()

@@ -69,7 +69,7 @@ def test_noise_asks_for_more_strength(fits):
     assert fits["weak"].alpha_ > fits["strong"].alpha_
     for model in fits.values():
         assert model.alphas_[np.argmin(model.risks_.mean(1))] == pytest.approx(model.alpha_, rel=3)
-        assert model.risks_.shape == (len(model.alphas_), 5)
+        assert model.risks_.shape == (len(model.alphas_), 3)
         assert model.solution_.status == "converged"
         assert all(np.all(block.penalty.alpha == model.alpha_) for block in model.fitted_.network.blocks)
     assert "alpha" in str(fits["weak"].summary())
@@ -129,18 +129,46 @@ def test_files_keep_what_was_chosen(fits, tmp_path):
     np.testing.assert_array_equal(again.predict(X), fits["strong"].predict(X))
 
 
-def test_where_nothing_chooses_a_number_is_asked_for():
-    model = DeepRegressor((), alpha="auto", random_state=0)
-    for fit in (
-        deepprox.fit_stream,
-        deepprox.stability_selection,
-        lambda *given: model.partial_fit(*given[1:]),
-    ):
-        with pytest.raises(ValueError, match="number"):
-            fit(model, X, STRONG)
-    with pytest.raises(ValueError, match="leave out devices, or give alpha a number"):
-        model.__sklearn_clone__().set_params(devices=1).fit(X, STRONG)
-    assert len(deepprox.path(model, X, STRONG, 3)) == 3
+def test_where_nothing_chooses_there_is_the_constant():
+    fits = {
+        "a stream": lambda model: deepprox.fit_stream(model, X, STRONG),
+        "a batch": lambda model: model.partial_fit(X, STRONG),
+        "devices": lambda model: model.set_params(devices=1).fit(X, STRONG),
+        "equal rows": lambda model: model.fit(X[[0, 0]], STRONG[[0, 0]]),
+    }
+    for name, fit in fits.items():
+        model = fit(DeepRegressor((), random_state=0))
+        assert model.alpha_ == 0.01 and not hasattr(model, "risks_"), name
+        assert model.fitted_.network.blocks[0].penalty.alpha == 0.01, name
+        assert "no folds here" in str(model.summary()), name
+    auto, constant = (
+        deepprox.stability_selection(DeepRegressor((), **one), X, STRONG, n_pairs=2, random_state=0)
+        for one in ({}, {"alpha": 0.01})
+    )
+    np.testing.assert_array_equal(auto.frequencies, constant.frequencies)
+    assert len(deepprox.path(DeepRegressor((), random_state=0), X, STRONG, 3)) == 3
+    assert len(deepprox.path(DeepRegressor((), penalty=L1(0.1)), X, STRONG, 3)) == 3
+
+
+def test_what_goes_on_keeps_its_strength():
+    model = DeepRegressor((5,), warm_start=True, random_state=0).fit(X, WEAK)
+    first = model.alpha_
+    assert hasattr(model, "risks_") and first != 0.01
+    assert model.fit(X, STRONG).alpha_ == first and not hasattr(model, "risks_")
+    assert model.set_params(warm_start=False).partial_fit(X, STRONG).alpha_ == first
+    assert all(block.penalty.alpha == first for block in model.fitted_.network.blocks)
+    assert model.fit(X, STRONG).alpha_ != first
+
+
+def test_a_fit_that_is_resumed_chooses_alike(tmp_path):
+    model = DeepRegressor((5,), checkpoint=tmp_path).fit(X, WEAK)
+    again = DeepRegressor((5,), checkpoint=tmp_path, resume=True).fit(X, WEAK)
+    np.testing.assert_array_equal(again.risks_, model.risks_)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_penalties_without_a_strength_have_nothing_to_choose():
+    assert not hasattr(DeepRegressor((), penalty="none").fit(X, WEAK), "alpha_")
 
 
 def test_another_word_is_refused():

@@ -194,7 +194,7 @@ def test_what_cannot_be_exported_is_told(regressor, classifier, monkeypatch):
     with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64', got 'int8'"):
         regressor.to_onnx("int8")
     with pytest.raises(ValueError, match="not fitted"):
-        DeepClassifier().to_onnx()
+        DeepClassifier(alpha=1e-2).to_onnx()
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'deepprox\[onnx\]'"):
         classifier.to_onnx()

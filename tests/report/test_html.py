@@ -113,7 +113,7 @@ def test_numbers_on_the_page_are_those_of_the_fit(page, model, flowers):
     assert f"{model.score(X, y):.1%}" in page.text
     assert f"{model.criteria().bic:.6g}" in page.text
     assert f"{model.n_nonzero_} of 43" in page.text
-    assert "DeepClassifier(hidden_layer_sizes=(5,), link='sigmoid', random_state=0)" in page.text
+    assert "DeepClassifier(alpha=0.01, hidden_layer_sizes=(5,), link='sigmoid', random_state=0)" in page.text
 
 
 def test_every_colour_of_a_picture_has_a_light_and_a_dark_one():

@@ -118,7 +118,7 @@ def test_estimators_that_chose_their_strength_come_back(flowers, tmp_path):
     [
         ("estimators_", 3),
         ("estimators_", []),
-        ("estimators_", [DeepRegressor()]),
+        ("estimators_", [DeepRegressor(alpha=1e-2)]),
         ("best_estimator_", None),
         ("held_out_", None),
         ("oof_score_", "good"),
@@ -233,7 +233,7 @@ def test_unfitted_and_foreign_models_are_refused(classifier, tmp_path):
             return v
 
     with pytest.raises(ValueError, match="not fitted"):
-        DeepRegressor().save(tmp_path / "m")
+        DeepRegressor(alpha=1e-2).save(tmp_path / "m")
     with pytest.raises(TypeError, match=r"penalty is .*Mine.* joblib"):
         copy.copy(classifier).set_params(penalty=Mine()).save(tmp_path / "m")
     assert not [*tmp_path.iterdir()]

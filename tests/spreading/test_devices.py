@@ -99,12 +99,12 @@ def test_one_device_is_a_fit_like_any_other():
 @pytest.mark.parametrize("devices", ["some", 0, len(jax.devices()) + 1, True, [1], {}])
 def test_strange_devices_are_refused(devices):
     with pytest.raises(ValueError, match="devices must be None, 'all', a number of devices from 1 to"):
-        DeepClassifier((3,), devices=devices).fit(X, Y)
+        DeepClassifier((3,), devices=devices, alpha=1e-2).fit(X, Y)
 
 
 def test_an_activity_that_ties_observations_is_refused():
     with pytest.raises(ValueError, match="ActivityGroup ties observations together"):
-        DeepClassifier((3,), activity=ActivityGroup(0.1), devices="all").fit(X, Y)
+        DeepClassifier((3,), activity=ActivityGroup(0.1), devices="all", alpha=1e-2).fit(X, Y)
 
 
 def test_what_is_here_gathers_to_itself():
@@ -114,8 +114,8 @@ def test_what_is_here_gathers_to_itself():
 
 
 def test_paths_and_folds_take_devices():
-    model = DeepRegressor((), devices=1)
-    plain, spread = (path(m, X, X[:, 0], 5) for m in (DeepRegressor(()), model))
+    model = DeepRegressor((), devices=1, alpha=1e-2)
+    plain, spread = (path(m, X, X[:, 0], 5) for m in (DeepRegressor((), alpha=1e-2), model))
     np.testing.assert_allclose(
         [found.objective for found in spread.solutions],
         [found.objective for found in plain.solutions],
@@ -126,7 +126,7 @@ def test_paths_and_folds_take_devices():
 
 
 def test_models_over_devices_clone_pickle_and_save(tmp_path):
-    model = clone(DeepClassifier((), devices="all")).fit(X, Y)
+    model = clone(DeepClassifier((), devices="all", alpha=1e-2)).fit(X, Y)
     copy = pickle.loads(pickle.dumps(model))
     model.save(tmp_path / "model")
     for other in (copy, load(tmp_path / "model")):

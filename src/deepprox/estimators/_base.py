@@ -63,11 +63,13 @@ class DeepBase(
         "l0", "bridge", "log_sum", "capped_l1", "max_norm", "nuclear", "student_t", "horseshoe",
         "nonnegative", or an object from :mod:`deepprox.penalties` or of your own class, which carries its
         own strength.
-    alpha : float or "auto", default=1e-2
+    alpha : float or "auto", default="auto"
         Regularisation strength of a penalty given by name, on the scale of the mean loss: the same for any
-        number of observations, and in any unit of what is standardised. "auto" chooses it: of ten strengths
-        the one whose networks, fitted by batches without one fold of five each, predict that fold best. The
-        network of all rows is then fitted by batches too, and joined.
+        number of observations, and in any unit of what is standardised. "auto" chooses it in ``fit``: of ten
+        strengths the one whose networks, fitted by batches without one fold of three each, predict that fold
+        best. The network of all rows is then fitted by batches too, and joined. Where folds cannot be
+        compared (streams, devices, clusters, halves of :func:`deepprox.stability_selection`, a single row) it
+        is 0.01, and where a fit goes on (``warm_start``, ``partial_fit``) the strength of the last one.
     penalize_bias : bool, default=False
         Whether biases are penalised like other weights.
     activity : Activity, or one per hidden layer, default=None
@@ -133,7 +135,8 @@ class DeepBase(
     Attributes
     ----------
     alpha_, alphas_, risks_ : float, ndarray of shape (10,) and (10, n_folds)
-        With ``alpha="auto"``: the strength that was chosen, all of them, and what each costs on every fold.
+        With ``alpha="auto"``: the strength that was taken and, where it was chosen, all of them and what each
+        costs on every fold.
     coefs_, intercepts_ : list of ndarray of shape (n_in, n_out) and (n_out,)
         Weights and biases of every block, for inputs and responses as they were given.
     coefs_standardized_, intercepts_standardized_ : list of ndarray

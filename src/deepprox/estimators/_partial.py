@@ -30,14 +30,13 @@ def check_settings(model: Any) -> None:
         if getattr(model, name) != wanted:
             raise ValueError(f"partial_fit needs {name}={wanted}, got {getattr(model, name)!r}.")
     need_none(model.get_params(deep=False), "A stream changes weights batch by batch")
-    if isinstance(model.alpha, str):
-        raise ValueError(f"partial_fit needs a number for alpha, got {model.alpha!r}.")
 
 
 def learn(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """A batch of a stream; the first one makes the network, and the others must be like it."""
     check_settings(model)
     session, last = Session(model), vars(model).get("fitted_")
+    session.go_on()
     rows, settings = session.read_more(X, y, sample_weight, last is None), session.settings
     width, (n_out, dtype) = rows.X.shape[1], (rows.y.shape[1], rows.X.dtype)
     with precision(dtype):

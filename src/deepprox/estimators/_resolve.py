@@ -59,7 +59,7 @@ from deepprox.problem import Problem
 from deepprox.spreading import Devices, Spread, same
 from deepprox.struct import replace
 
-DEFAULT_ALPHA = 1e-2
+DEFAULT_ALPHA = 1e-2  # where nothing chooses another one
 ROWS = (2, 3)  # observations of a rehearsal: what fits both fits any number of them
 MOST_LAYERS = 10_000  # nobody fits as many, and what claims to have more is no list of widths
 BATCH, MANY = 512, 10_000  # rows of a batch, and of the data from which a fit begins with batches
@@ -303,7 +303,8 @@ def by_name(penalty: Any) -> bool:
 
 
 def resolve_penalties(penalty: Any, alpha: Any, n_blocks: int) -> tuple[Penalty, ...]:
-    """One penalty for each block; ``alpha`` is the strength of those given by name."""
+    """One penalty for each block; ``alpha`` is the strength of those given by name, "auto" the constant."""
+    alpha = DEFAULT_ALPHA if isinstance(alpha, str) and alpha == "auto" else alpha
     if not is_number(alpha) or alpha < 0:
         raise ValueError(f"alpha must be 'auto' or a finite number of at least 0, got {shown(alpha)}.")
     each = _spread(penalty, n_blocks, "penalty", "block")

@@ -9,7 +9,6 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from deepprox.estimators._base import DeepBase, fits_alone, store
 from deepprox.estimators._described import described
 from deepprox.estimators._predict import outputs
-from deepprox.estimators._resolve import DEFAULT_ALPHA
 from deepprox.estimators._response import Classes, gives_probabilities
 from deepprox.estimators._typing import (
     Activities,
@@ -72,7 +71,7 @@ class DeepClassifier(ClassifierMixin, DeepBase):
         link: Links = "relu",
         loss: ClassifierLoss = "softmax",
         penalty: Penalties = "l1",
-        alpha: Strength = DEFAULT_ALPHA,
+        alpha: Strength = "auto",
         penalize_bias: bool = False,
         activity: Activities = None,
         splits: Splits = "all",

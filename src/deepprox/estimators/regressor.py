@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from deepprox.estimators._base import DeepBase, fits_alone, store
 from deepprox.estimators._described import described
 from deepprox.estimators._predict import outputs
-from deepprox.estimators._resolve import DEFAULT_ALPHA
 from deepprox.estimators._seeds import seed_of
 from deepprox.estimators._typing import (
     Activities,
@@ -70,7 +69,7 @@ class DeepRegressor(RegressorMixin, DeepBase):
         link: Links = "relu",
         loss: RegressorLoss = "squared",
         penalty: Penalties = "l1",
-        alpha: Strength = DEFAULT_ALPHA,
+        alpha: Strength = "auto",
         penalize_bias: bool = False,
         activity: Activities = None,
         splits: Splits = "all",

@@ -28,7 +28,7 @@ from deepprox.estimators._standardize import (
     to_responses,
 )
 from deepprox.estimators._words import as_arrays
-from deepprox.folds import FOLDS, TOGETHER, Lanes, deal, errors, risks, some, train
+from deepprox.folds import FEW_FOLDS, TOGETHER, Lanes, deal, errors, risks, some, train
 from deepprox.joining import working_set
 from deepprox.joining.quasi_newton import Memory
 from deepprox.joining.working_set import takes
@@ -47,6 +47,8 @@ from deepprox.struct import replace
 OF_SOME_FITS = ("n_passes_", "alpha_", "alphas_", "risks_")  # facts that not every fit leaves
 STRENGTHS, STRONGEST, WEAKEST = 10, 0.1, 1e-3  # how many, for inputs and responses of spread 1; as a share
 LEAST_BATCH, BATCHES = 8, 8  # rows of a batch, and how many batches the rows make, where a strength is chosen
+FEWER = "give alpha a number, or take fewer alphas, folds or rows"
+LARGEST_BATCH = 128  # rows of a batch of networks that are judged and no more
 
 
 class Rows(NamedTuple):
@@ -112,8 +114,26 @@ class Session:
         self.response = response_of(model)
         self.chooses = isinstance(self.settings.get("alpha"), str) and self.settings["alpha"] == "auto"
         self.choice: dict[str, Any] = {}  # what it left, as fitted attributes
-        if self.chooses:  # until it is known
-            self.settings["alpha"] = _resolve.DEFAULT_ALPHA
+        if self.chooses:
+            self.take(_resolve.DEFAULT_ALPHA)
+        if self.goes_on:
+            self.go_on()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a warm start has a strength that was chosen or taken before."""
+        return self.chooses and bool(self.settings.get("warm_start")) and "alpha_" in vars(self.model)
+
+    def take(self, alpha: Any) -> None:
+        """This strength, of penalties given by name: the constant until one is chosen, or where none is."""
+        self.settings["alpha"] = alpha
+        if _resolve.by_name(self.settings["penalty"]):
+            self.choice = {"alpha_": float(alpha)}
+
+    def go_on(self) -> None:
+        """The strength of the last fit, where there was one and no number is given."""
+        if self.chooses and (last := vars(self.model).get("alpha_")) is not None:
+            self.take(last)
 
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> Rows:
         """What a user gave, validated; the estimator learns the names of the inputs and the classes."""
@@ -198,27 +218,33 @@ class Session:
         posed: Posed,
         weights: Sequence[np.ndarray],
         networks: Sequence[Network],
+        batch: int,
         told: Callable[[int, int], None] | None = None,
     ) -> Unseen:
         """These networks, of the batch phase, on rows with such weights, from a start for each of them."""
         (n, n_in), network, count = posed.problem.X.shape, posed.problem.network, len(weights)
         shapes, numbers = network.shapes(n_in), network.numbers(n_in)
         lanes = min(count, TOGETHER) * len(networks)
-        need(
+        costs = [
             of_data(count * n, n_in + posed.problem.y.shape[1], 4),
             of_path(count * len(networks), sum(a * b for a, b in shapes)),
-            *of_fit(n, n_in, shapes, numbers, 4, lanes, False, self.batch(posed)),
-        )
+            *of_fit(n, n_in, shapes, numbers, 4, lanes, False, batch),
+        ]
+        self._need_memory(posed.problem)  # what is said of one network is said first
+        need(*(one._replace(change=FEWER) for one in costs))
         parts = [self.part(posed, weight) for weight in weights]
-        seed = seed_of(self.settings["random_state"])
+        seed = self._seed()
         starts = [
             self.random(part.posed.problem, part.posed.scale, 1, (seed, k))[0] for k, part in enumerate(parts)
         ]
-        problems, budget = (
-            [part.posed.problem for part in parts],
-            resolve_limits(self.settings, posed.problem),
-        )
-        return Unseen(parts, train(problems, networks, starts, self.batch(posed), told, budget))
+        problems = [part.posed.problem for part in parts]
+        budget = resolve_limits(self.settings, posed.problem)
+        return Unseen(parts, train(problems, networks, starts, batch, told, budget))
+
+    def _seed(self) -> int:
+        """The seed of folds: a fit that can be resumed chooses again, and alike."""
+        resumes = self.settings.get("checkpoint") is not None and self.settings["random_state"] is None
+        return 0 if resumes else seed_of(self.settings["random_state"])
 
     def batch(self, posed: Posed) -> int:
         """How many rows a step draws where a strength is chosen, and in the fit at that strength then."""
@@ -238,34 +264,38 @@ class Session:
     def choose(self, posed: Posed) -> Posed:
         """The problem at the strength that predicts best what folds leave out, where ``alpha`` is "auto".
 
-        Networks that are judged are those of the batch phase, and so is the one of all rows then.
+        Networks that are judged are those of the batch phase, and so is the one of all rows then. Rows that
+        are in many places, or fewer than two, have the constant, and a warm start has the last strength.
         """
         problem, settings = posed.problem, self.settings
         if not self.chooses or not _resolve.by_name(settings["penalty"]):
             return posed
-        if problem.allsum != same:
-            raise ValueError(
-                "alpha='auto' compares strengths on rows that are all in one place: leave out devices, or "
-                "give alpha a number."
-            )
+        if self.goes_on or problem.allsum != same or np.count_nonzero(problem.weight) < 2:
+            return posed
         strengths = self.strengths(problem)
         networks = [self._at(problem.network, alpha) for alpha in strengths]
-        rng = np.random.default_rng(seed_of(settings["random_state"]))
+        ends = (jax.tree.leaves(networks[k]) for k in (0, -1))
+        if all(np.array_equal(weak, strong) for weak, strong in zip(*ends, strict=True)):  # "none", say
+            self.choice = {}
+            return posed
+        rng = np.random.default_rng(self._seed())
         few = posed._replace(problem=some(problem, rng))
         X, y, weight = (np.asarray(a) for a in (few.problem.X, few.problem.y, few.problem.weight))
-        n_folds = min(FOLDS, int(np.count_nonzero(weight)))
-        folds = deal(few.problem, rng, n_folds)
-        unseen = self.unseen(few, [np.where(folds == k, 0, weight) for k in range(n_folds)], networks)
+        n_folds = min(FEW_FOLDS, int(np.count_nonzero(weight)))
+        folds, batch = deal(few.problem, rng, n_folds), min(self.batch(few), LARGEST_BATCH)
+        unseen = self.unseen(few, [np.where(folds == k, 0, weight) for k in range(n_folds)], networks, batch)
         held = [np.flatnonzero(folds == k) for k in range(n_folds)]
         shares = np.array([weight[rows].sum() for rows in held])
         each = [
             unseen.errors(k, problem.loss, X[rows], y[rows]) @ weight[rows] for k, rows in enumerate(held)
         ]
         found = risks(np.transpose(each) / shares, shares)
-        settings["alpha"] = float(strengths[found.best])
+        if not np.isfinite(found.risk).any():
+            return posed
+        self.take(float(strengths[found.best]))
         if _resolve.resolve_batch(settings, problem, _resolve.MANY):  # a batch phase has a place here
             settings["batch_size"] = self.batch(posed)
-        self.choice = {"alpha_": settings["alpha"], "alphas_": strengths, "risks_": found.each}
+        self.choice |= {"alphas_": strengths, "risks_": found.each}
         return posed._replace(problem=replace(problem, network=networks[found.best]))
 
     def strengths(self, problem: Problem, count: int = STRENGTHS, share: float = WEAKEST) -> np.ndarray:
@@ -299,8 +329,6 @@ class Session:
     ) -> Solution:
         """The solution from ``W``, from the last solution, or from random starts."""
         settings, blocks = self.settings, posed.problem.network.blocks
-        if self.chooses and not self.choice and _resolve.by_name(settings["penalty"]):
-            raise ValueError("alpha='auto' is chosen by fit alone: give alpha a number here.")
         starts, warm = ([W], True) if W is not None else self.starts(posed.problem, posed.scale)
         budget = resolve_limits(settings, posed.problem) if W is None else None
         batch = self.batch(posed) if budget else _resolve.resolve_batch(settings, posed.problem, posed.n)

@@ -60,6 +60,10 @@ def _fit_rows(model: Any) -> list[tuple[str, str]]:
 def _strength_rows(model: Any) -> list[tuple[str, str]]:
     """The strength and how it was chosen, where it was, and what predicts where it is not this network."""
     facts = vars(model)
+    if "alpha_" in facts and "loss_path_" not in facts and "risks_" not in facts:
+        chosen = "criterion_" in facts
+        by = "of the least criterion" if chosen else "the constant, or that of the fit before: no folds here"
+        return [("alpha", f"{model.alpha_:.3g}, {by}")]
     if "estimators_" not in facts and "risks_" not in facts:
         return []
     count, n_folds = facts["risks_" if "risks_" in facts else "loss_path_"].shape

@@ -186,7 +186,8 @@ class SideBySide(FoldNetworks):
             weights = [
                 np.bincount(places[there], fold.weight[there], len(problem.weight)) for fold in task.folds
             ]
-            self.unseen = session.unseen(task.posed, weights, self.networks, told)
+            batch = session.batch(task.posed)
+            self.unseen = session.unseen(task.posed, weights, self.networks, batch, told)
 
     @staticmethod
     def suits(task: Task) -> bool:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 from deepprox.checks import is_number, is_whole, need_jobs, shown
 from deepprox.estimators._given import need_inputs, read_new_response
 from deepprox.estimators._plain import copied, need_plain
-from deepprox.estimators._resolve import by_name, resolve_network
+from deepprox.estimators._resolve import DEFAULT_ALPHA, by_name, resolve_network
 from deepprox.estimators._seeds import seed_of
 from deepprox.estimators.session import Session
 from deepprox.memory import need, of_parts
@@ -140,11 +140,8 @@ def stability_selection(
     need(of_parts(2 * n_pairs, n // 2, "n_pairs"))
     draws = splitter(n_pairs, train_size=n // 2, test_size=n - n // 2, random_state=seed_of(random_state))
     halves = [half for pair in draws.split(X, y) for half in pair]
-    if grid is None and isinstance(estimator.alpha, str):
-        raise ValueError(
-            f"Halves are compared at one strength, and alpha={estimator.alpha!r} is another one for each: "
-            f"give alpha a number, or alphas."
-        )
+    if isinstance(estimator.alpha, str):  # halves are compared at one strength
+        estimator = clone(estimator).set_params(alpha=DEFAULT_ALPHA)
     run = Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")
     alive = np.array(run(delayed(_alive)(estimator, X, y, grid, half) for half in halves))
     model = clone(estimator)

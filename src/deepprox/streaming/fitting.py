@@ -128,8 +128,6 @@ def need_streamable(model: Any) -> None:
     for name, wanted in (("devices", None), ("warm_start", False), ("join", True)):
         if getattr(model, name) != wanted:
             raise ValueError(f"A streamed fit needs {name}={wanted}, got {getattr(model, name)!r}.")
-    if isinstance(model.alpha, str):
-        raise ValueError(f"A streamed fit needs a number for alpha, got {model.alpha!r}.")
     if isinstance(model.rho, np.ndarray | list | tuple) and any(np.ndim(one) for one in model.rho):
         raise ValueError("A streamed fit knows no row by its number: give rho one number per block.")
     resolve_settings(model.get_params(deep=False))
