@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import train_test_split
@@ -134,6 +135,7 @@ def test_where_nothing_chooses_there_is_the_constant():
         "a stream": lambda model: deepprox.fit_stream(model, X, STRONG),
         "a batch": lambda model: model.partial_fit(X, STRONG),
         "devices": lambda model: model.set_params(devices=1).fit(X, STRONG),
+        "sparse rows of one block": lambda model: model.fit(csr_array(X), STRONG),
         "equal rows": lambda model: model.fit(X[[0, 0]], STRONG[[0, 0]]),
     }
     for name, fit in fits.items():

@@ -68,8 +68,9 @@ class DeepBase(
         number of observations, and in any unit of what is standardised. "auto" chooses it in ``fit``: of ten
         strengths the one whose networks, fitted by batches without one fold of three each, predict that fold
         best. The network of all rows is then fitted by batches too, and joined. Where folds cannot be
-        compared (streams, devices, clusters, halves of :func:`deepprox.stability_selection`, a single row) it
-        is 0.01, and where a fit goes on (``warm_start``, ``partial_fit``) the strength of the last one.
+        compared (streams, devices, clusters, inputs that stay sparse, a single row, halves of
+        :func:`deepprox.stability_selection`) it is 0.01, and where a fit goes on (``warm_start``,
+        ``partial_fit``) the strength of the last one.
     penalize_bias : bool, default=False
         Whether biases are penalised like other weights.
     activity : Activity, or one per hidden layer, default=None

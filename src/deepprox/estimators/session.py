@@ -254,9 +254,11 @@ class Session:
     def _by_columns(self, network: Network, loss: Loss, X: Any, Y: np.ndarray, allsum: Spread) -> bool:
         """Whether the solver asks for columns, and not for a dense array of a shape that programs know."""
         settings, n_in = self.settings, X.shape[1]
-        if not settings["join"] or self.chooses or asked(settings):
+        sparse = scipy.sparse.issparse(X)
+        free = not self.chooses or self.goes_on or sparse  # no folds need dense rows
+        if not settings["join"] or not free or asked(settings):
             return False
-        if scipy.sparse.issparse(X) and self._by_inputs(network, n_in, allsum):
+        if sparse and self._by_inputs(network, n_in, allsum):
             return True
         plain = settings["batch_size"] in (None, "auto")
         return plain and working_set.suits(network, loss, len(Y), n_in, allsum)
@@ -265,12 +267,14 @@ class Session:
         """The problem at the strength that predicts best what folds leave out, where ``alpha`` is "auto".
 
         Networks that are judged are those of the batch phase, and so is the one of all rows then. Rows that
-        are in many places, or fewer than two, have the constant, and a warm start has the last strength.
+        are in many places, stay sparse, or are fewer than two, have the constant, and a warm start has the
+        last strength.
         """
         problem, settings = posed.problem, self.settings
         if not self.chooses or not _resolve.by_name(settings["penalty"]):
             return posed
-        if self.goes_on or problem.allsum != same or np.count_nonzero(problem.weight) < 2:
+        apart = problem.allsum != same or isinstance(problem.X, Sparse)
+        if self.goes_on or apart or np.count_nonzero(problem.weight) < 2:
             return posed
         strengths = self.strengths(problem)
         networks = [self._at(problem.network, alpha) for alpha in strengths]
