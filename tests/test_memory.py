@@ -38,7 +38,7 @@ ASKED = {
         "products of 100000 units with each other",
     ),
     "products of inputs": (
-        lambda: DeepRegressor(5).fit(WIDE, Y),
+        lambda: DeepRegressor(5, penalty="l2", alpha=0.01).fit(WIDE, Y),
         "of 100000 inputs with each other",
     ),
     "rows of a batch": (lambda: DeepRegressor(5, batch_size=HUGE).fit(X, Y), "smaller batch_size"),

@@ -26,6 +26,7 @@ from deepprox.losses import Loss
 from deepprox.losses.real import Real
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
+from deepprox.room import Room, room
 from deepprox.runtime import bucket, products_asked
 from deepprox.struct import replace
 
@@ -156,12 +157,13 @@ class Lanes(NamedTuple):
 
     networks: Network
     W: list[Weights]
+    room: Room
 
     def outputs(self, fold: int, X: np.ndarray) -> np.ndarray:
         """``eta`` of the networks of a fold at inputs in its units, of shape (n_strengths, n, k)."""
-        n = len(X)
-        X = np.concatenate([X, np.zeros((bucket(n) - n, X.shape[1]))]).astype(np.float32)
-        return np.asarray(_outputs(self.networks, self.W[fold], X), float)[:, :n]
+        n, n_in = X.shape
+        X = np.pad(np.float32(X), [(0, bucket(n) - n), (0, self.room.problem.X.shape[1] - n_in)])
+        return np.asarray(_outputs(self.networks, self.room.put(self.W[fold]), X), float)[:, :n]
 
 
 def train(
@@ -178,10 +180,10 @@ def train(
     """
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
     products, out = products_asked() or batches.PRODUCTS, []
-    total = STEPS * -(-len(problems) // TOGETHER)
+    rooms, total = [room(problem) for problem in problems], STEPS * -(-len(problems) // TOGETHER)
     for at in range(0, len(problems), TOGETHER):
-        rows = Rows.of(problems[at : at + TOGETHER])
-        first = zip(*starts[at : at + TOGETHER], strict=True)
+        rows = Rows.of([wide.problem for wide in rooms[at : at + TOGETHER]])
+        first = zip(*map(rooms[0].put, starts[at : at + TOGETHER]), strict=True)
         W = tuple(np.repeat(np.stack(w)[:, None], len(networks), axis=1) for w in first)
         state = batches.start(W)
         for k in range(0, STEPS, CALL):
@@ -189,8 +191,8 @@ def train(
             if told:
                 told(STEPS * (at // TOGETHER) + k + CALL, total)
         W = tuple(np.asarray(w) for w in state.W)
-        out += [tuple(w[k] for w in W) for k in range(len(W[0]))]
-    return Lanes(stacked, out)
+        out += [rooms[0].take(tuple(w[k] for w in W)) for k in range(len(W[0]))]
+    return Lanes(stacked, out, rooms[0])
 
 
 def errors(loss: Loss, own: Loss, eta: Any, y: np.ndarray) -> np.ndarray:

@@ -91,7 +91,7 @@ def test_second_derivatives_by_passes_are_those_of_the_whole(posed, monkeypatch)
     assert streamed.allsum.passes == before + 1
     monkeypatch.setattr(passes, "TELLING", 100)
     rough = hessian(streamed, W, no_slopes(streamed), live).full
-    assert 1e-6 < np.abs(rough - a).max() < 0.3 * np.abs(a).max()
+    assert 1e-6 < np.abs(rough - a).max() < 0.5 * np.abs(a).max()
 
 
 def test_kinks_bend_what_many_rows_say():

@@ -174,8 +174,8 @@ class Block(ABC):
     def fitted(self, W: Any, n_in: int) -> np.ndarray:
         """The weights for ``n_in`` numbers, of which some come or go at the end: zeros, or left out."""
         n_columns = self.shape(n_in)[1]
-        out = np.asarray(W)[:, :n_columns]
-        return np.pad(out, [(0, 0), (0, n_columns - out.shape[1])])
+        out = np.asarray(W)[..., :n_columns]
+        return np.pad(out, [(0, 0)] * (out.ndim - 1) + [(0, n_columns - out.shape[-1])])
 
     @property
     def shrinks(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from deepprox import screening
-from deepprox.checks import is_whole
+from deepprox.checks import is_whole, need_switch
 from deepprox.design import Sparse
 from deepprox.diary import Stages
 from deepprox.estimators import _resolve
@@ -122,6 +122,7 @@ class Session:
     @property
     def goes_on(self) -> bool:
         """Whether a warm start has a strength that was chosen or taken before."""
+        need_switch("warm_start", self.settings.get("warm_start", False))
         return self.chooses and bool(self.settings.get("warm_start")) and "alpha_" in vars(self.model)
 
     def take(self, alpha: Any) -> None:
@@ -247,9 +248,14 @@ class Session:
         return 0 if resumes else seed_of(self.settings["random_state"])
 
     def batch(self, posed: Posed) -> int:
-        """How many rows a step draws where a strength is chosen, and in the fit at that strength then."""
+        """How many rows a step draws where a strength is chosen, and in the fit at that strength then.
+
+        A power of two, so that tables of about as many rows share programs.
+        """
         size, n = self.settings["batch_size"], int(np.count_nonzero(posed.problem.weight))
-        return size if is_whole(size) else min(_resolve.BATCH, max(LEAST_BATCH, n // BATCHES))
+        if is_whole(size):
+            return int(size)
+        return min(_resolve.BATCH, max(LEAST_BATCH, 1 << (max(n // BATCHES, 1).bit_length() - 1)))
 
     def _by_columns(self, network: Network, loss: Loss, X: Any, Y: np.ndarray, allsum: Spread) -> bool:
         """Whether the solver asks for columns, and not for a dense array of a shape that programs know."""

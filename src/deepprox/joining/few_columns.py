@@ -158,7 +158,8 @@ def model_at(few: Few, at: At, free: np.ndarray, gram: Gram, names: np.ndarray) 
         parts.append((np.flatnonzero(free), H))
     for which, H in parts:
         H.flat[:: len(H) + 1] += own.flat[which]
-    return Model(parts, max((float(np.abs(H).sum(1).max()) for _, H in parts if len(H)), default=1.0))
+    largest = max((float(np.abs(H).sum(1).max()) for _, H in parts if len(H)), default=0.0)
+    return Model(parts, largest or 1.0)  # a loss may have no bend far out: steps are as long as may be then
 
 
 def level(model: Model, at: At) -> None:
