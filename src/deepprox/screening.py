@@ -27,7 +27,7 @@ from deepprox.losses import Loss
 from deepprox.network import Network, Weights
 from deepprox.problem import Problem
 from deepprox.runtime import bucket, lattice
-from deepprox.spreading import Spread, program, same
+from deepprox.spreading import Spread, same
 from deepprox.struct import replace
 
 MANY = (
@@ -68,7 +68,7 @@ def _pull_at(loss: Loss, eta: Array, y: Array, weight: Array) -> Array:
     return pull
 
 
-@program()
+@traces.jit
 def _pull(problem: Problem, W: Weights, slopes: Slopes) -> Array:
     """The derivative of the smooth part in the first pre-activations, with chosen slopes at kinks."""
     (n, n_in), rest = problem.X.shape, [jnp.zeros((), problem.X.dtype)] * (len(problem.network.blocks) - 1)

@@ -216,7 +216,8 @@ def test_a_run_goes_on_without_what_is_about_rows(place):
     y = np.abs(X[:, 0]) + np.maximum(X[:, 1], 0.5) + 0.1 * np.random.default_rng(1).normal(size=600)
     model = deepprox.DeepRegressor((4,), alpha=0.01, random_state=0)
     session = Session(model)
-    rows = session.read(X, y)
+    four = np.column_stack([X, X[:, 0] * X[:, 1]])  # no zeros beside them in one process, as in a cluster
+    rows = session.read(four, y)
 
     def keep(stages):
         if PLACES[place](stages):
